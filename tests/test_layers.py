@@ -163,7 +163,10 @@ LAYERS = (
     Layer(
         "http",
         ("runtime.http.*",),
-        uses=("words", "world", "entries", "config", "diagnostics", "access", "net", "log", "processes", "running"),
+        uses=(
+            *("words", "world", "groups", "corel", "entries", "protocol", "config", "diagnostics", "access", "net"),
+            *("log", "processes", "joined", "running"),
+        ),
     ),
     Layer(
         "node",

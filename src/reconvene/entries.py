@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from reconvene.corel.batch import Kind
-from reconvene.corel.clients.commits import decode_commit
+from reconvene.corel.clients.commits import Commit, decode_commit
 from reconvene.corel.events import Color
 from reconvene.corel.replicas.sets import decode_change
 from reconvene.errors import Malformed, Rejected
@@ -18,6 +18,7 @@ from reconvene.ids import UNNAMED, message_id
 
 __all__ = [
     "Color", "ColorChange", "CommittedBatch", "Entry", "EntryBatch", "SnapshotInfo", "Truncated",
+    "commit_of",
 ]  # fmt: skip
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
@@ -183,6 +184,20 @@ class CommittedBatch(EntryBatch, frozen=True):
 
     commit: int | None = None
     more: bool = False
+
+
+def commit_of(batch: EntryBatch) -> Commit | None:
+    """Of a batch of kind commit: what it makes visible. None: nothing, since it is void, or makes no sense.
+
+    The same bytes, and so the same answer, for every reader."""
+    if batch.kind != "commit" or batch.void or len(batch.messages) != 1:
+        return None
+    try:
+        commit = decode_commit(batch.messages[0])
+    except Malformed:
+        return None
+    beyond = any(position + count > batch.position for position, count in (*commit.ranges, *commit.index))
+    return None if beyond else commit
 
 
 _KINDS: dict[int, str] = {kind.value: kind.name.lower() for kind in Kind}

@@ -178,6 +178,12 @@ class FakeLog:
             return UNBOUNDED
         return max(0, self.most - sum(len(messages) for _, messages, *_ in self.waiting))
 
+    def why_no_appends(self) -> str | None:
+        return None
+
+    def why_no_order(self) -> str | None:
+        return None
+
     def when_room(self, count: int, enter: Callable[[], None]) -> Waiter:
         return self.room.when(count, enter)
 

@@ -9,10 +9,10 @@ from typing import Any, Self, TypeVar
 from reconvene.client.arguments import check_timeout
 from reconvene.client.log_link import LogLink
 from reconvene.client.time_limits import in_time
-from reconvene.client.transactions import Rows, commit_of
+from reconvene.client.transactions import Rows
 from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import Commit
-from reconvene.entries import Entry, EntryBatch, Truncated
+from reconvene.entries import Entry, EntryBatch, Truncated, commit_of
 from reconvene.errors import TimedOut
 from reconvene.wire.client_log import FETCH_BYTES, FETCH_MESSAGES, Fetched
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from reconvene.client.log_link import LogLink
 from reconvene.corel.batch import Kind
-from reconvene.corel.clients.commits import TRANSACTION, Commit, Range, decode_commit
+from reconvene.corel.clients.commits import TRANSACTION, Range
 from reconvene.entries import EntryBatch, Truncated
 from reconvene.errors import Malformed
 from reconvene.wire.client_log import FETCH_BYTES, MOST_COLLECTED, Fetched
 
-__all__ = ["Rows", "commit_of", "heed", "session_of"]
+__all__ = ["Rows", "heed", "session_of"]
 
 _NAME_BYTES = 32
 
@@ -21,20 +21,6 @@ _NAME_BYTES = 32
 def session_of(name: str) -> bytes:
     """Of a transaction: the session of its commits."""
     return TRANSACTION + blake2b(name.encode(), digest_size=_NAME_BYTES).digest()
-
-
-def commit_of(batch: EntryBatch) -> Commit | None:
-    """Of a batch of kind commit: what it makes visible. None: nothing, since it is void, or makes no sense.
-
-    The same bytes, and so the same answer, for every reader."""
-    if batch.kind != "commit" or batch.void or len(batch.messages) != 1:
-        return None
-    try:
-        commit = decode_commit(batch.messages[0])
-    except Malformed:
-        return None
-    beyond = any(position + count > batch.position for position, count in (*commit.ranges, *commit.index))
-    return None if beyond else commit
 
 
 class Rows:

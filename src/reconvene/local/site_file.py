@@ -22,7 +22,7 @@ def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequen
         "seal": {"insecure": True} if choices.insecure else {"keys": [str(layout.key)]},
         "order": {"engine": choices.order},
         "clients": {"unix": str(layout.socket(choices, name))},
-        "http": {"address": f"{LOOPBACK}:{choices.ports(name).http}"},
+        "http": {"address": f"{LOOPBACK}:{choices.ports(name).http}", "api": True},
         "dashboard": {
             "payloads": True,
             "peers": {
@@ -67,7 +67,7 @@ def _outpost(layout: Layout, choices: Choices, name: str) -> dict[str, object]:
         "name": name,
         "dir": str(layout.data(name)),
         "clients": {"unix": str(layout.socket(choices, name))},
-        "http": {"address": f"{LOOPBACK}:{choices.outposts[name].http}"},
+        "http": {"address": f"{LOOPBACK}:{choices.outposts[name].http}", "api": True},
         "log": {"outpost": True, "follow": [f"unix:{layout.socket(choices, site)}" for site in sites]},
     }
     if choices.trace:

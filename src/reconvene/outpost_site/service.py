@@ -79,6 +79,15 @@ class OutpostLog:
         parts = [Part(part.count, self.name, part.incarnation, part.first, part.new) for part in taken]
         return Appended(append.request, parts, 0, self._outpost.queue.record.session)
 
+    def why_no_appends(self) -> str | None:
+        queue, limits = self._outpost.queue, self._outpost.limits
+        if queue.messages < limits.messages and queue.bytes < limits.bytes:
+            return self._trouble()
+        return f"outpost {self.name}: as many messages wait to be ordered as may (log.red_messages, log.red_bytes)"
+
+    def why_no_order(self) -> str | None:
+        return None if self._site() is not None else f"outpost {self.name} is connected to no site that orders"
+
     def when_room(self, count: int, enter: Callable[[], None]) -> Waiter:
         return self.room.when(count, enter)
 

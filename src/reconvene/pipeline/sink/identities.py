@@ -13,10 +13,9 @@ import numpy as np
 from msgspec import Struct
 
 from reconvene.client.blocking import Log
-from reconvene.client.transactions import commit_of
 from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import Commit, Range
-from reconvene.entries import EntryBatch, Truncated
+from reconvene.entries import EntryBatch, Truncated, commit_of
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.pipeline.sink.digests import DIGEST_BYTES
 from reconvene.pipeline.sink.staged import Staged

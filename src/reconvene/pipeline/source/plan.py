@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from reconvene.client.transactions import commit_of
-from reconvene.entries import EntryBatch
+from reconvene.entries import EntryBatch, commit_of
 from reconvene.pipeline.source.clock import Clock, ClockState
 
 __all__ = ["MOST_PARTITIONS", "Piece", "Plan", "Planner", "Shown", "Unplanned", "share"]

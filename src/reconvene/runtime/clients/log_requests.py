@@ -19,6 +19,7 @@ from reconvene.runtime.clients.log_appends import ClientAppends
 from reconvene.runtime.clients.snapshot_uploads import SnapshotUploads
 from reconvene.runtime.diagnostics.structured_logging import audit
 from reconvene.runtime.log.interface import SiteLog
+from reconvene.runtime.log.pending import bytes_of, pending_within
 from reconvene.runtime.log.transactions import collected, refuse_commits
 from reconvene.wire import client_log as wire
 from reconvene.wire.clients import STAGING_MINOR, Told
@@ -28,8 +29,6 @@ __all__ = ["MOST_WAITING", "ClientLog"]
 MOST_WAITING = 16_384
 """The most requests of one client that may wait for the log at once, appends not counted."""
 _BATCH_BYTES = 64
-_MESSAGE_BYTES = 5
-_FIRST_LOOK = 64
 _FOLLOWER_S = 1.0
 """A follower that waits is answered after so long, also if there is nothing to tell."""
 _PIECE_BYTES = 64 << 10
@@ -115,7 +114,7 @@ class ClientLog:
             case wire.Forget(request=request):
                 self._forget(request)
             case wire.Pending():
-                self._tell(message.request, *_pending_of(self._port, message.messages))
+                self._tell(message.request, *_listed(self._port, message.messages))
             case wire.WatchColors():
                 self._watch_colors(message.request)
             case wire.Barrier(request=request):
@@ -316,7 +315,7 @@ class ClientLog:
         self._push(fetch.request, batches)
 
     def _push(self, request: int, batches: Sequence[EntryBatch]) -> None:
-        size = sum(map(_bytes_of, batches))
+        size = sum(map(bytes_of, batches))
         self._out.push(wire.Fetched(request, self._port.base, self._port.green, list(batches)), size)
 
     def _watch_colors(self, request: int) -> None:
@@ -347,29 +346,14 @@ class ClientLog:
             self._await(save.request, saved, lambda _: self._out.answer(save.request))
 
 
-def _pending_of(port: SiteLog, messages: int) -> "tuple[tuple[int, list[_Listed]], int]":
-    """((green line, messages that are not green …), about how many bytes they take), up to about FETCH_BYTES."""
-    most = min(messages, wire.FETCH_MESSAGES)
-    look = min(most, _FIRST_LOOK)
-    while True:
-        # Read a few messages first: if they are large, a few already fill the answer.
-        found = port.pending(look)
-        size = sum(_bytes_of(batch) for _, batch in found)
-        if look == most or size > wire.FETCH_BYTES // 4 or sum(map(len, (batch for _, batch in found))) < look:
-            break
-        look = min(most, 4 * look)
-    listed: list[_Listed] = []
-    size = 0
-    for color, batch in found:
-        if listed and size + _bytes_of(batch) > wire.FETCH_BYTES:
-            break
-        size += _bytes_of(batch)
-        listed.append((color.value, batch.author, batch.incarnation, batch.first, batch.time, batch.messages))
-    return (port.green, listed), size
-
-
 _Listed = tuple[str, str, int, int, int, list[bytes]]
 
 
-def _bytes_of(batch: EntryBatch) -> int:
-    return _BATCH_BYTES + sum(map(len, batch.messages)) + _MESSAGE_BYTES * len(batch.messages)
+def _listed(port: SiteLog, messages: int) -> "tuple[tuple[int, list[_Listed]], int]":
+    """((green line, messages that are not green …), about how many bytes they take)."""
+    found, size = pending_within(port, messages)
+    listed = [
+        (color.value, batch.author, batch.incarnation, batch.first, batch.time, batch.messages)
+        for color, batch in found
+    ]
+    return (port.green, listed), size

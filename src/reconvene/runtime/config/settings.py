@@ -182,7 +182,7 @@ class Clients(Struct, frozen=True, kw_only=True):
 
 
 class Http(Struct, frozen=True, kw_only=True):
-    """Health, metrics and status: see operations.md."""
+    """Health, metrics and status: see operations.md; the log and groups for programs: see http-api.md."""
 
     address: Address | None = None
     """The address; default: none. Port 0: any free port, which is logged. Other than on loopback, keys or
@@ -197,6 +197,14 @@ class Http(Struct, frozen=True, kw_only=True):
     closed."""
     connections_by_host: Annotated[int, Meta(ge=1, le=10_000)] = 32
     """Most connections from one address."""
+    api: bool = False
+    """Whether the log and groups are served under /v1/, to the roles that clients need for them: see http-api.md.
+    Without keys, anyone who can connect may append and read."""
+    waiting: Annotated[int, Meta(ge=1, le=10_000)] = 64
+    """Most appends and sends over HTTP that are not answered yet; beyond it they are refused. One of connections
+    stays free."""
+    followers: Annotated[int, Meta(ge=1, le=10_000)] = 32
+    """Most streams of the log and of groups over HTTP; beyond it they are refused. Each uses one of connections."""
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """A site's metrics in Prometheus' format. They are collected at each request. In between, histograms cost less than a
 microsecond for each commit and each append, and all others cost nothing."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 
@@ -12,7 +13,7 @@ from reconvene.runtime.diagnostics.loop_lag import LoopLag
 from reconvene.runtime.site.interface import Engine
 from reconvene.world import world
 
-__all__ = ["COUNTERS", "GAUGES", "HISTOGRAMS", "LABELLED", "SiteMetrics"]
+__all__ = ["COUNTERS", "GAUGES", "HISTOGRAMS", "LABELLED", "RequestCounts", "SiteMetrics"]
 
 HEALTHS = ("primary", "minority", "forming", "outpost")
 PHASES = ("operational", "gathering", "forming", "recovering")
@@ -191,9 +192,23 @@ _ISIS_FIELDS = {
 """Of status's `isis`."""
 
 
+_OUTCOMES = {408: "refused", 429: "no_room", 500: "failed", 503: "unavailable", 504: "unknown"}
+
+
+class RequestCounts:
+    """HTTP requests by route and outcome. Both are bounded: routes are patterns of paths, not paths."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def count(self, route: str, status: int, cut_off: bool) -> None:
+        outcome = _OUTCOMES.get(status, "answered" if status < 400 else "refused")
+        self.counts[route, "cut_off" if cut_off else outcome] += 1
+
+
 class SiteMetrics(Collector):
-    """Collects metrics from an engine; `more` are counters of other parts, `ends` when certificates end, and `lag`
-    measures the loop."""
+    """Collects metrics from an engine; `more` are counters of other parts, `ends` when certificates end, `requests`
+    counts those of HTTP, and `lag` measures the loop."""
 
     def __init__(
         self,
@@ -201,11 +216,13 @@ class SiteMetrics(Collector):
         lag: LoopLag | None = None,
         more: Callable[[], Mapping[str, int]] = dict,
         ends: Callable[[], Mapping[str, float]] = dict,
+        requests: RequestCounts | None = None,
     ) -> None:
         self._engine = engine
         self._lag = lag
         self._more = more
         self._ends = ends
+        self._requests = requests
         # A registry of its own, so that an embedding application's metrics stay separate.
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -236,6 +253,13 @@ class SiteMetrics(Collector):
             else:
                 yield CounterMetricFamily(f"reconvene_{name}", COUNTERS.get(name, name), value=value)
         yield from labelled.values()
+        if self._requests is not None:
+            asked = CounterMetricFamily(
+                "reconvene_http_requests", "Requests over HTTP, by route and outcome.", labels=["route", "outcome"]
+            )
+            for labels, value in sorted(self._requests.counts.items()):
+                asked.add_metric(labels, value)
+            yield asked
 
     def _gauges(self, status: Mapping[str, object]) -> Iterator[Metric]:
         info = {name: str(status.get(name, "")) for name in ("cluster", "seal")}

@@ -1,10 +1,11 @@
-"""Health, metrics and status over HTTP, for operators and their tools, and the dashboard.
+"""Health, metrics and status over HTTP, for operators and their tools, the dashboard, and the API.
 
-It only reads, except for faults that the dashboard may inject if the configuration allows them. Given: an engine.
-Promised: if keys are configured, requests without one are refused. There are at most `http.connections` connections,
-each lasts at most `LIFETIME_S` unless it belongs to an open page, and requests are small. Connections without a
-request can't block others: if there is no room, the oldest of them is closed. Open pages always leave one connection
-free, so that /health is always answered.
+It only reads, except for faults that the dashboard may inject if the configuration allows them, and for the API where
+`http.api` is set. Given: an engine. Promised: if keys are configured, requests without one are refused. There are at
+most `http.connections` connections, each lasts at most `LIFETIME_S` unless it belongs to an open page or to a request
+of the API, and requests other than the API's are small. Connections without a request can't block others: if there is
+no room, the oldest of them is closed. Open pages and what waits always leave one connection free, so that /health is
+always answered.
 """
 
 import asyncio
@@ -17,14 +18,17 @@ import math
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from ipaddress import ip_address
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from reconvene.errors import Rejected, Unavailable
+from reconvene.runtime.access.auth import Role
 from reconvene.runtime.access.certificates import ends_of
 from reconvene.runtime.access.key_files import ClientKey, load_client_keys
 from reconvene.runtime.access.listener import Listener
@@ -34,8 +38,13 @@ from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.loop_lag import LoopLag
 from reconvene.runtime.diagnostics.structured_logging import INFO, event, logger
 from reconvene.runtime.http.answers import Refusal, json_answer, refusal
+from reconvene.runtime.http.api.openapi import describe
+from reconvene.runtime.http.api.operations import API, BESIDE
+from reconvene.runtime.http.api.refusals import REFUSED, UNKNOWN
+from reconvene.runtime.http.api.routes import Api
+from reconvene.runtime.http.api.streams import EventResponse
 from reconvene.runtime.http.dashboard.routes import Dashboard
-from reconvene.runtime.http.metrics import SiteMetrics
+from reconvene.runtime.http.metrics import RequestCounts, SiteMetrics
 from reconvene.runtime.site.interface import Engine
 from reconvene.transports import abort
 from reconvene.units import show_address
@@ -43,12 +52,14 @@ from reconvene.units import show_address
 __all__ = ["LIFETIME_S", "HttpServer"]
 
 LIFETIME_S = 10.0
-"""Most time of a connection. Each serves one request: a scraper can afford a new one every few seconds."""
+"""Most time of a connection. Each serves one request: a scraper can afford a new one every few seconds. A connection
+of the API serves several, and may be idle for so long between them."""
 _LINE_BYTES = 4_096
 _HEADER_BYTES = 4_096
 _LONGEST_TOKEN = 256
 _REFUSED = "http_refused_"
 
+_API_PATH = "/v1/"
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -60,7 +71,9 @@ class _Guest:
     end: float
     """When it will be closed, by the loop's clock."""
     has_asked: bool = False
-    """Whether its request has arrived completely."""
+    """Whether it has a request that is not answered yet."""
+    held: bool = False
+    """It belongs to an open page, or to a request that may wait."""
 
 
 class HttpServer:
@@ -82,12 +95,16 @@ class HttpServer:
         self._lag = lag
         self._counts = dict.fromkeys((f"{_REFUSED}{why}" for why in ("limit", "tls", "400", "401", "403", "404")), 0)
         self._ends: dict[str, float] = {}
-        self._metrics = SiteMetrics(engine, lag, lambda: {**more(), **self._counts}, lambda: {**ends(), **self._ends})
+        self._requests = RequestCounts()
+        self._metrics = SiteMetrics(
+            engine, lag, lambda: {**more(), **self._counts}, lambda: {**ends(), **self._ends}, self._requests
+        )
         self._keys: tuple[ClientKey, ...] | None = None
         self._tls: ssl.SSLContext | None = None
         self._listener: Listener | None = None
         self._runner: web.AppRunner | None = None
         self._dashboard: Dashboard | None = None
+        self._api: Api | None = None
         self._open: dict[asyncio.Transport, _Guest] = {}
         """In the order of their arrival."""
         self._sweeper: asyncio.TimerHandle | None = None
@@ -108,6 +125,10 @@ class HttpServer:
         app.router.add_get("/health", self._health)
         app.router.add_get("/metrics", self._get_metrics)
         app.router.add_get("/status", self._status)
+        app.router.add_get("/openapi.json", self._openapi)
+        if http.api:
+            self._api = Api(self._config, self._engine, self._log, self)
+            self._api.add_to(app.router)
         if self._config.dashboard.enabled and not self._config.log.outpost:
             self._dashboard = Dashboard(self._config, self._engine, self._lag, self._log, self)
             self._dashboard.add_to(app.router)
@@ -141,6 +162,8 @@ class HttpServer:
     async def stop(self) -> None:
         if self._listener is not None:
             await self._listener.close()
+        if self._api is not None:
+            self._api.close()
         if self._dashboard is not None:
             await self._dashboard.close()
             self._dashboard = None
@@ -217,18 +240,26 @@ class HttpServer:
         """None: it is closing."""
         return next(((open_, guest) for open_, guest in self._open.items() if open_ is request.transport), None)
 
-    def hold(self, request: web.Request) -> Callable[[], None]:
-        """Exempts this connection from the time limit; returns a function that closes it. Raises Refusal if no
-        connection would be left for other requests."""
+    def hold(self, request: web.Request, seconds: float = math.inf) -> Callable[[], None]:
+        """Allows this connection so much time; returns a function that closes it. Raises Refusal if no connection
+        would be left for other requests."""
         found = self._guest(request)
         if found is None:
             return lambda: None
-        held = sum(guest.end == math.inf for guest in self._open.values())
+        held = sum(guest.held for guest in self._open.values())
         if held >= max(self._config.http.connections - 1, 1):
             raise Refusal(503, f"{held} pages are open: one of http.connections is reserved for other requests")
         transport, guest = found
-        guest.end = math.inf
+        guest.held = True
+        guest.end = asyncio.get_running_loop().time() + seconds
         return partial(abort, transport)
+
+    def release(self, request: web.Request) -> None:
+        """Its connection is as any other again."""
+        found = self._guest(request)
+        if found is not None:
+            found[1].held = False
+            found[1].end = asyncio.get_running_loop().time() + LIFETIME_S
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """One timer for all connections: each is closed at most half its lifetime late."""
@@ -245,21 +276,31 @@ class HttpServer:
         found = self._guest(request)
         if found is not None:
             found[1].has_asked = True
+        is_api = self._api is not None and request.path.startswith(_API_PATH)
+        response: web.StreamResponse
         try:
-            response = self._refusal(request) or await handler(request)
+            response = self._refusal(request, is_api) or await handler(request)
         except Refusal as refused:
-            response = refusal(refused.status, refused.why)
+            outcome = refused.outcome or (REFUSED if is_api else None)
+            response = refusal(refused.status, refused.why, outcome, refused.retry_s)
         except web.HTTPException as refused:
-            response = refusal(refused.status, str(refused.reason).lower())
+            response = refusal(refused.status, str(refused.reason).lower(), REFUSED if is_api else None)
             if "Allow" in refused.headers:
                 response.headers["Allow"] = refused.headers["Allow"]
         except Exception:
             self._log.exception("fault in a request")
-            response = refusal(500, "internal error of the site; see its log")
+            response = refusal(500, "internal error of the site; see its log", UNKNOWN if is_api else None)
+        cut_off = isinstance(response, EventResponse) and response.cut_off
+        self._requests.count(_route(request), response.status, cut_off)
         self._count_refusal(response.status)
+        if response.prepared:
+            return response  # a stream, which has ended
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Content-Type-Options"] = "nosniff"
-        response.force_close()
+        if is_api and response.status < 300:
+            await self._answer_and_keep(request, response)
+        else:
+            response.force_close()
         return response
 
     def _turned_away(self, reason: str, who: str, why: str) -> None:
@@ -270,18 +311,29 @@ class HttpServer:
             name = f"{_REFUSED}{status}"
             self._counts[name] = self._counts.get(name, 0) + 1
 
-    def _refusal(self, request: web.Request) -> web.Response | None:
+    async def _answer_and_keep(self, request: web.Request, response: web.StreamResponse) -> None:
+        """The connection may bring another request. Until then it counts as one without a request."""
+        with suppress(ConnectionError):  # the client is gone
+            await response.prepare(request)
+            await response.write_eof()
+        found = self._guest(request)
+        if found is not None:
+            found[1].has_asked = False
+            found[1].end = asyncio.get_running_loop().time() + LIFETIME_S
+
+    def _refusal(self, request: web.Request, is_api: bool) -> web.Response | None:
+        outcome = REFUSED if is_api else None
         if self._keys is not None:
             if self._key_of(request) is None:
-                response = refusal(401, "expected a client key: Authorization: Bearer KEY")
+                response = refusal(401, "expected a client key: Authorization: Bearer KEY", outcome)
                 # A browser then asks its user for name and password, which are those of the key.
                 is_page = self._dashboard is not None and _is_page(request.path)
                 response.headers["WWW-Authenticate"] = 'Basic realm="reconvene"' if is_page else "Bearer"
                 return response
         elif not self._is_meant(request.host):
             # DNS rebinding: a stranger's host name that resolves to loopback leads a browser here.
-            return refusal(403, "expected this site's own address in the Host header")
-        if request.body_exists:
+            return refusal(403, "expected this site's own address in the Host header", outcome)
+        if request.body_exists and not is_api:
             return refusal(413, "expected no body")
         return None
 
@@ -299,6 +351,13 @@ class HttpServer:
         key = None if self._keys is None else self._key_of(request)
         host = request.remote or "unknown"
         return host if key is None else f"{key.name}@{host}"
+
+    def role_of(self, request: web.Request) -> Role | None:
+        """As clients over TCP have it: that of the key, or append where there are no keys (`access.auth`)."""
+        if self._keys is None:
+            return Role.APPEND
+        key = self._key_of(request)
+        return None if key is None else Role[key.role.upper()]
 
     def _key_of(self, request: web.Request) -> ClientKey | None:
         """The key of the request, from a token or a password. It is compared with all keys, each in constant time."""
@@ -351,6 +410,16 @@ class HttpServer:
 
     async def _status(self, request: web.Request) -> web.Response:
         return json_answer(self._engine.status())
+
+    async def _openapi(self, request: web.Request) -> web.Response:
+        operations = BESIDE if self._api is None else (*BESIDE, *API)
+        return json_answer(describe(operations, version("reconvene"), self._keys is not None))
+
+
+def _route(request: web.Request) -> str:
+    """The path's pattern; of a path that does not exist, `other`."""
+    resource = request.match_info.route.resource
+    return "other" if resource is None else resource.canonical
 
 
 def _is_page(path: str) -> bool:

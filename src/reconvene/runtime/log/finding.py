@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from reconvene.corel.batch import Kind
+from reconvene.corel.clients.refusals import SessionConflict
 from reconvene.entries import EntryBatch
-from reconvene.errors import PlaceForgotten, Rejected, Unavailable
+from reconvene.errors import PlaceForgotten, Unavailable
 from reconvene.runtime.log.places import Places, Ranges, joined
 
 __all__ = ["Finder"]
@@ -117,7 +118,7 @@ class Finder:
             return
         mine, first = (self._reader.read(position, 1, 1)[0] for position in (void, where))
         if mine.kind_number == Kind.DATA and mine.messages[0] != first.messages[0]:
-            raise Rejected(
+            raise SessionConflict(
                 f"the message at position {void} does not count: another one with other data, at {where}, has "
                 "the same session and number and comes before it; append it again under a new number"
             )

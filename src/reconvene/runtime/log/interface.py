@@ -50,6 +50,13 @@ class SiteLog(Protocol):
     room: Room
     """How many messages `append` would now accept or refuse at once, without waiting."""
 
+    def why_no_appends(self) -> str | None:
+        """Why an append would not be taken now, in one line; None: it would. The site's role and its disk count, and
+        whether there is room."""
+
+    def why_no_order(self) -> str | None:
+        """Why messages that are accepted here get no position now, in one line; None: they do."""
+
     @property
     def begins(self) -> bool:
         """The log has not begun, and will by itself (log.begin), soon after its sites are in one configuration."""

@@ -26,7 +26,7 @@ from reconvene.corel.following.pulling import Pulling
 from reconvene.corel.following.source import Source
 from reconvene.corel.replica import Replica
 from reconvene.entries import EntryBatch
-from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
+from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.room import UNBOUNDED, Room, Waiter
 from reconvene.runtime.log.administration import Administration
@@ -246,6 +246,19 @@ class LogService:
         why = self._reader.damage or self.trouble
         if why is not None:
             raise Unavailable(why)
+
+    def why_no_appends(self) -> str | None:
+        try:
+            self._check_trouble()
+            self._replica.check_accepts()
+        except ReconveneError as error:
+            return str(error)
+        if self._replica.accepting.room() > 0:
+            return None
+        return f"site {self.name}: as many messages wait to be ordered as may (log.red_messages, log.red_bytes)"
+
+    def why_no_order(self) -> str | None:
+        return None if self._replica.is_replica and self._replica.primary else self._replica.why
 
     def _free(self) -> int:
         """How many messages may be appended without waiting. Messages that would be refused do not wait, unless the

@@ -223,6 +223,9 @@ def _doors(config: Config, found: Explanation) -> None:
     if config.http.address is not None and config.dashboard.enabled:
         scheme = "http" if config.http.tls is None else "https"
         found.listens["dashboard"] = f"{scheme}://{show_address(config.http.address)}/"
+    if config.http.address is not None and config.http.api:
+        scheme = "http" if config.http.tls is None else "https"
+        found.listens["api"] = f"{scheme}://{show_address(config.http.address)}/v1/"
     for path in sorted({path for path in (config.clients.keys, config.http.keys) if path is not None}):
         for key in load_client_keys(path).values():
             found.client_keys[key.role] = found.client_keys.get(key.role, 0) + 1
@@ -253,6 +256,14 @@ def _warn(config: Config, found: Explanation) -> None:
     http = config.http
     if http.address is not None and not is_loopback(http.address) and http.tls is None:
         warn("http.address: without http.tls keys are sent in clear text, and anyone who sees one can use it")
+    if "api" in found.listens:
+        if http.keys is None and (http.tls is None or http.tls.client_ca is None):
+            warn("http.api: without http.keys every user of this machine can read the log and append to it")
+        if http.followers >= http.connections:
+            warn(
+                f"http.followers: {http.followers} streams need more connections than http.connections,"
+                f" {http.connections}, allows"
+            )
     if "dashboard" in found.listens and http.keys is None and (http.tls is None or http.tls.client_ca is None):
         if config.dashboard.payloads:
             warn("dashboard.payloads: without http.keys every user of this machine can read messages of the log")
