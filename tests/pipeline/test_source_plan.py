@@ -10,8 +10,12 @@ from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import Commit, encode_commit
 from reconvene.entries import EntryBatch
 from reconvene.pipeline.source import plan as planning
+from reconvene.pipeline.source import ranges as ranging
 from reconvene.pipeline.source.clock import BOUND_NS, Clock
+from reconvene.pipeline.source.options import parse_options
 from reconvene.pipeline.source.plan import Piece, Plan, Planner, Shown, share
+from reconvene.pipeline.source.ranges import make_plan, partitions_of
+from reconvene.pipeline.source.replicas import Replicas
 from reconvene.pipeline.source.staged import rest_of
 
 drawn = st.lists(
@@ -163,6 +167,29 @@ def test_there_are_never_too_many_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(planning, "MOST_PARTITIONS", 4)
     plan = make(headings([("a", 9, "data", 0)] * 4), 0, 36, 1, None)
     assert [piece.rows for piece in plan.pieces] == [9] * 4
+
+
+@pytest.mark.parametrize(
+    ("kinds", "most", "sizes"),
+    [
+        # A batch of 400 rows before a backlog of 10,000, in four tasks, not in one.
+        (["data"] * 10, 400, [100, 100, 100, 100]),
+        (["data"] * 10, None, [2_500, 2_500, 2_500, 2_500]),
+        # Positions of what is staged, and of commits, are no rows.
+        (["staged", "commit", "staged", "commit"], None, [500, 500, 500, 500]),
+        (["staged", "staged", "commit"], 400, [500, 500, 500, 500]),
+    ],
+)
+def test_partitions_are_of_the_batch_and_not_of_the_backlog(
+    monkeypatch: pytest.MonkeyPatch, kinds: list[str], most: int | None, sizes: list[int]
+) -> None:
+    log = headings([("a", 1_000, kind, 0) for kind in kinds])
+    monkeypatch.setattr(ranging, "_headings", lambda *_: iter(log))
+    options = parse_options({"addresses": "a:1", "partitions": "4"}, stream=True)
+    with Replicas(options.access) as replicas:
+        plan = make_plan(replicas, options, 0, log[-1].end, Clock(), most_rows=most)
+    found = partitions_of(options, plan)
+    assert [sum(piece.rows for piece in part.pieces) for part in found] == sizes
 
 
 @settings(deadline=None)

@@ -187,6 +187,14 @@ def test_a_transaction_is_shown_where_it_was_committed(cluster: LocalCluster) ->
     assert sizes == [1, 800, 0, 0]
 
 
+def test_a_limited_batch_is_read_by_as_many_tasks_as_asked_for(cluster: LocalCluster) -> None:
+    reader = stream_reader(addresses(cluster), partitions=4, maxRowsPerTrigger=100)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    assert [sum(piece.rows for piece in part.pieces) for part in reader.partitions(start, end)] == [25] * 4
+    reader.stop()
+
+
 def test_a_stream_in_steps_is_the_log(cluster: LocalCluster) -> None:
     whole = read_batch(addresses(cluster), endingPosition=600)
     query = Query(stream_reader(addresses(cluster)), ReadMaxRows(70))

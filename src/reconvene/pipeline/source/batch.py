@@ -38,7 +38,7 @@ class BatchReader(DataSourceReader):
             counters: dict[str, int] = {}
             clock = clock_at(replicas, survey.base, start, counters)
             plan = make_plan(replicas, options, start, stop, clock, counters=counters)
-            found: list[InputPartition] = list(partitions_of(options, plan, start))
+            found: list[InputPartition] = list(partitions_of(options, plan))
         if options.tentative:
             _complain(survey, pending)
             rows = tuple(tentative_rows(pending.values(), counters, plan.clock))

@@ -66,6 +66,11 @@ class Plan(Struct, frozen=True):
     clock: ClockState
     """At `end`."""
 
+    @property
+    def rows(self) -> int:
+        """At most."""
+        return sum(piece.rows for piece in self.pieces)
+
 
 class Planner:
     """Is shown headings in order, from the one that holds `start` on, and makes pieces of them.
@@ -147,7 +152,7 @@ def share(pieces: Iterable[Piece | Shown], rows: int) -> Iterator[tuple[Piece | 
     """Pieces that one task reads, at most so many rows together where that can be."""
     together: list[Piece | Shown] = []
     many = 0
-    for piece in pieces:
+    for piece in _smaller(pieces, rows):
         if together and many + piece.rows > rows:
             yield tuple(together)
             together, many = [], 0
@@ -155,6 +160,15 @@ def share(pieces: Iterable[Piece | Shown], rows: int) -> Iterator[tuple[Piece | 
         many += piece.rows
     if together:
         yield tuple(together)
+
+
+def _smaller(pieces: Iterable[Piece | Shown], rows: int) -> Iterator[Piece | Shown]:
+    """What is shown by a commit may be cut again: all of it has the log's time of one place."""
+    for piece in pieces:
+        if isinstance(piece, Shown) and piece.rows > rows:
+            yield from (Shown(piece.commit, some, piece.log_time) for some in _cut(piece.ranges, rows))
+        else:
+            yield piece
 
 
 def _shown(heading: EntryBatch) -> list[tuple[int, int]]:

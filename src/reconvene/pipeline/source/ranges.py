@@ -70,7 +70,9 @@ def make_plan(
     most_rows: int | None = None,
     counters: dict[str, int] | None = None,
 ) -> Plan:
-    planner = Planner(start, stop, clock, rows_per_partition(options, start, stop), most_rows)
+    # A stream's batch has at most `most_rows`, however much more there is to read.
+    rows = stop - start if most_rows is None else min(stop - start, most_rows)
+    planner = Planner(start, stop, clock, rows_per_partition(options, rows), most_rows)
     for heading in _headings(replicas, start, stop, options.fail_on_data_loss):
         planner.see(heading)
         _count(counters, heading)
@@ -79,15 +81,16 @@ def make_plan(
     return planner.plan()
 
 
-def partitions_of(options: SourceOptions, plan: Plan, start: int) -> list[LogPartition]:
-    rows = rows_per_partition(options, start, plan.end)
+def partitions_of(options: SourceOptions, plan: Plan) -> list[LogPartition]:
+    rows = rows_per_partition(options, plan.rows)
     return [LogPartition(index, pieces) for index, pieces in enumerate(share(plan.pieces, rows))]
 
 
-def rows_per_partition(options: SourceOptions, start: int, stop: int) -> int:
+def rows_per_partition(options: SourceOptions, rows: int) -> int:
+    """For a plan of so many rows."""
     if options.partitions is None:
         return options.rows_per_partition
-    return max(1, -(-(stop - start) // options.partitions))
+    return max(1, -(-rows // options.partitions))
 
 
 def _headings(replicas: Replicas, start: int, stop: int, fail_on_loss: bool) -> Iterator[EntryBatch]:

@@ -123,7 +123,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except Unavailable as error:
             self._complain(error)
             return [LogPartition(0, (Unplanned(since.position, reached.mark.position, since.clock),))]
-        return list(partitions_of(self._options, plan, since.position))
+        return list(partitions_of(self._options, plan))
 
     def _plan(self, since: Mark, stop: int) -> Plan:
         if self._planned is not None and (self._planned[0], self._planned[1].end) == (since.position, stop):
