@@ -27,11 +27,10 @@ class DefaultSource(DataSource):
         return "reconvene"
 
     def schema(self) -> str:
+        from reconvene.pipeline.source.columns import column_ddl
         from reconvene.pipeline.source.options import parse_options
-        from reconvene.pipeline.source.rows import column_ddl
 
-        options = parse_options(self.options, stream=None)
-        return column_ddl(options.tentative, options.decoding)
+        return column_ddl(parse_options(self.options, stream=None))
 
     def reader(self, schema: "StructType") -> "DataSourceReader":
         from reconvene.pipeline.source.batch import BatchReader
