@@ -7,6 +7,17 @@ import json
 import msgspec
 import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -28,12 +39,14 @@ from pyspark.sql.types import (
 from reconvene.corel.batch import Kind
 from reconvene.entries import Color, Entry, EntryBatch
 from reconvene.errors import Malformed, Rejected
-from reconvene.pipeline.source.batch import tentative_rows
+from reconvene.pipeline.source.batch import BatchReader, tentative_rows
 from reconvene.pipeline.source.clock import Clock
 from reconvene.pipeline.source.columns import column_ddl
 from reconvene.pipeline.source.decode import Decoder, check_fields
 from reconvene.pipeline.source.offsets import Mark, Offset, decode_offset, encode_offset, initial_offset
 from reconvene.pipeline.source.options import Access, Decoding, parse_options
+from reconvene.pipeline.source.progress import Lag, lags_of
+from reconvene.pipeline.source.pushdown import EVERY, Wanted, wanted_by
 from reconvene.pipeline.source.ranges import first_position, last_position
 from reconvene.pipeline.source.reading import check_schema
 from reconvene.pipeline.source.replicas import Standing, Survey
@@ -129,6 +142,20 @@ def test_where_a_reader_begins_and_ends() -> None:
     assert first_position(4, survey, False) == 5
 
 
+def test_filters_become_a_range_of_positions() -> None:
+    at = ("position",)
+    assert wanted_by([IsNotNull(at), GreaterThanOrEqual(at, 5), LessThan(at, 9)]) == Wanted(5, 9)
+    assert wanted_by([GreaterThan(at, 5), LessThanOrEqual(at, 9)]) == Wanted(6, 10)
+    assert wanted_by([EqualTo(at, 7)]) == Wanted(7, 8)
+    assert wanted_by([In(at, (9, 3))]) == Wanted(3, 10)
+    assert wanted_by([GreaterThan(at, 9), LessThan(at, 5)]) == Wanted(10, 10)
+    others = [EqualTo(("author",), "a"), Not(EqualTo(at, 5)), EqualTo(at, None), LessThan(("into", "position"), 3)]
+    assert wanted_by(others) == EVERY
+    reader = BatchReader(HERE, OWN)
+    assert reader.pushFilters.__func__ is DataSourceReader.pushFilters, "Spark refuses others where it does not ask"
+    assert reader.pushFilters(others) == others
+
+
 def test_offsets_go_through_json() -> None:
     assert decode_offset(json.loads(json.dumps(initial_offset("latest")))) is None
     clock = Clock()
@@ -142,6 +169,19 @@ def test_offsets_go_through_json() -> None:
         decode_offset({"kafka": {"0": 1}})
     with pytest.raises(Rejected, match="the checkpoint is of the log of cluster cluster, and the replicas are of x"):
         offset.check("x")
+
+
+def test_the_lag_of_a_stream_is_read_from_its_progress() -> None:
+    ours = {
+        "endOffset": json.dumps(encode_offset(Offset(Mark(700), "cluster"))),
+        "latestOffset": '{"position": 1000}',
+        "numInputRows": 100,
+    }
+    (lag,) = lags_of({"sources": [ours, {"endOffset": "7", "latestOffset": None, "numInputRows": 3}]})
+    assert (lag, lag.behind) == (Lag(700, 1_000, 100), 300)
+    assert lags_of(None) == []
+    waiting = {"endOffset": json.dumps(initial_offset("latest")), "latestOffset": None, "numInputRows": 0}
+    assert lags_of({"sources": [waiting]}) == []
 
 
 def rows_of(batches: list[EntryBatch]) -> list[dict[str, object]]:

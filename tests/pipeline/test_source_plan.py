@@ -14,6 +14,7 @@ from reconvene.pipeline.source import ranges as ranging
 from reconvene.pipeline.source.clock import BOUND_NS, Clock
 from reconvene.pipeline.source.options import parse_options
 from reconvene.pipeline.source.plan import Piece, Plan, Planner, Shown, share
+from reconvene.pipeline.source.pushdown import EVERY, Wanted
 from reconvene.pipeline.source.ranges import make_plan, partitions_of
 from reconvene.pipeline.source.replicas import Replicas
 from reconvene.pipeline.source.staged import rest_of
@@ -85,12 +86,12 @@ def planned(log: list[EntryBatch], plan: Plan) -> Rows:
     return rows
 
 
-def make(log: list[EntryBatch], start: int, stop: int, rows: int, most: int | None) -> Plan:
+def make(log: list[EntryBatch], start: int, stop: int, rows: int, most: int | None, wanted: Wanted = EVERY) -> Plan:
     clock = Clock()
     for heading in log:
         if heading.position < start:
             clock.see(heading.author, heading.time)
-    planner = Planner(start, stop, clock, rows, most)
+    planner = Planner(start, stop, clock, rows, most, wanted)
     for heading in log:
         if heading.end > start and heading.position < stop and not planner.full:
             planner.see(cut(heading, start))
@@ -114,6 +115,21 @@ def test_a_plan_has_every_row_once(batches: list[tuple[str, int, str, int]], dat
     assert all(piece.rows <= rows for piece in plan.pieces)
     shares = list(share(plan.pieces, rows))
     assert tuple(piece for some in shares for piece in some) == plan.pieces
+
+
+@settings(deadline=None)
+@given(drawn, st.data(), st.integers(1, 20))
+def test_a_plan_has_the_wanted_positions_and_no_others(
+    batches: list[tuple[str, int, str, int]], data: st.DataObject, rows: int
+) -> None:
+    log = headings(batches)
+    start = data.draw(st.integers(0, log[-1].end))
+    stop = data.draw(st.integers(start, log[-1].end))
+    low = data.draw(st.integers(0, log[-1].end))
+    wanted = Wanted(low, data.draw(st.integers(low, log[-1].end + 5)))
+    plan = make(log, wanted.start(start, stop), stop, rows, None, wanted)
+    expected = [row for row in visible(log, start, stop) if wanted.low <= row[0] < wanted.high]
+    assert sorted(planned(log, plan)) == sorted(expected)
 
 
 @settings(deadline=None)

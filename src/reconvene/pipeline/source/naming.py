@@ -30,7 +30,7 @@ _OTHERS = {
     "endingtimestamp": "did you mean endingPosition? Rows can be filtered by log_time",
     "startingoffsetsbytimestamp": "did you mean startingPosition? Rows can be filtered by log_time",
     "endingoffsetsbytimestamp": "did you mean endingPosition? Rows can be filtered by log_time",
-    "minoffsetspertrigger": "did you mean maxRowsPerTrigger? A trigger takes what there is; .trigger() sets how often",
+    "minoffsetspertrigger": "did you mean maxRowsPerTrigger? Each trigger takes what there is, as often as it says",
     "maxtriggerdelay": "did you mean .trigger(processingTime=…)?",
     "maxfilespertrigger": "did you mean maxRowsPerTrigger?",
     "maxbytespertrigger": "did you mean maxRowsPerTrigger?",

@@ -12,6 +12,7 @@ from msgspec import Struct
 from reconvene.client.transactions import commit_of
 from reconvene.entries import EntryBatch
 from reconvene.pipeline.source.clock import Clock, ClockState
+from reconvene.pipeline.source.pushdown import EVERY, Wanted
 
 __all__ = ["MOST_PARTITIONS", "Piece", "Plan", "Planner", "Shown", "Unplanned", "share"]
 
@@ -76,11 +77,18 @@ class Planner:
     """Is shown headings in order, from the one that holds `start` on, and makes pieces of them.
 
     rows_per_piece: a piece is no longer, unless that made more than `MOST_PARTITIONS`. most_rows: the plan ends
-    before it has more, but for a commit that has more by itself, since nobody may see half of it.
+    before it has more, but for a commit that has more by itself, since nobody may see half of it. wanted: rows of
+    other positions are left out.
     """
 
     def __init__(
-        self, start: int, stop: int, clock: Clock, rows_per_piece: int, most_rows: int | None = None
+        self,
+        start: int,
+        stop: int,
+        clock: Clock,
+        rows_per_piece: int,
+        most_rows: int | None = None,
+        wanted: Wanted = EVERY,
     ) -> None:
         self.end = start
         """The plan's, so far."""
@@ -90,6 +98,7 @@ class Planner:
         self._clock = clock
         self._rows_per_piece = max(rows_per_piece, -(-(stop - start) // MOST_PARTITIONS))
         self._most_rows = most_rows
+        self._wanted = wanted
         self._rows = 0
         self._pieces: list[Piece | Shown] = []
         self._begun: tuple[int, ClockState] | None = None
@@ -98,7 +107,7 @@ class Planner:
         """The end of the last batch with rows."""
 
     def see(self, heading: EntryBatch) -> None:
-        ranges = _shown(heading)
+        ranges = self._wanted.within(_shown(heading))
         if self.full or (ranges and not self._has_room(sum(count for _, count in ranges))):
             self.full = True
             return
@@ -108,7 +117,8 @@ class Planner:
         if heading.kind == "data":
             if self._most_rows is not None:
                 self.end = min(self.end, heading.position + self._most_rows - self._rows)
-            self._take(heading.position, self.end)
+            for start, count in self._wanted.within([(heading.position, self.end - heading.position)]):
+                self._take(start, start + count)
         log_time = self._clock.see(heading.author, heading.time)
         if ranges:
             self._show(heading.position, ranges, log_time)

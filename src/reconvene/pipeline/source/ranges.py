@@ -8,6 +8,7 @@ from reconvene.errors import Rejected
 from reconvene.pipeline.source.clock import Clock
 from reconvene.pipeline.source.options import EARLIEST, LATEST, SourceOptions
 from reconvene.pipeline.source.plan import Plan, Planner, share
+from reconvene.pipeline.source.pushdown import EVERY, Wanted
 from reconvene.pipeline.source.reading import LogPartition
 from reconvene.pipeline.source.replicas import Replicas, Survey
 from reconvene.pipeline.source.route import How, Lost, read_headings
@@ -69,10 +70,12 @@ def make_plan(
     *,
     most_rows: int | None = None,
     counters: dict[str, int] | None = None,
+    wanted: Wanted = EVERY,
 ) -> Plan:
     # A stream's batch has at most `most_rows`, however much more there is to read.
-    rows = stop - start if most_rows is None else min(stop - start, most_rows)
-    planner = Planner(start, stop, clock, rows_per_partition(options, rows), most_rows)
+    rows = wanted.rows(start, stop)
+    rows = rows if most_rows is None else min(rows, most_rows)
+    planner = Planner(start, stop, clock, rows_per_partition(options, rows), most_rows, wanted)
     for heading in _headings(replicas, start, stop, options.fail_on_data_loss):
         planner.see(heading)
         _count(counters, heading)

@@ -8,6 +8,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from reconvene.client.loop_thread import LoopThread
+from reconvene.entries import EntryBatch
 from reconvene.errors import Malformed
 from reconvene.pipeline.source.clock import Clock
 from reconvene.pipeline.source.columns import COLUMNS, own_columns
@@ -90,6 +91,9 @@ def _dated(thread: LoopThread, options: SourceOptions, partition: LogPartition, 
 
 
 def _rows_of(thread: LoopThread, options: SourceOptions, piece: Piece | Shown, how: How) -> Generator[Dated]:
+    if options.payload_column is None:
+        yield from _headings_of(thread, options, piece, how)
+        return
     if isinstance(piece, Shown):
         for batch in read_shown(thread, options.access, piece, how):
             yield from without_void(batch, piece.log_time)
@@ -100,6 +104,28 @@ def _rows_of(thread: LoopThread, options: SourceOptions, piece: Piece | Shown, h
             log_time = clock.see(batch.author, batch.time)
             if batch.kind == "data":
                 yield from without_void(batch, log_time)
+
+
+def _headings_of(thread: LoopThread, options: SourceOptions, piece: Piece | Shown, how: How) -> Generator[Dated]:
+    """The same without messages."""
+    if isinstance(piece, Shown):
+        for first, count in piece.ranges:
+            for heading in _cut_headings(thread, options, first, first + count, how):
+                if heading.kind == "staged":
+                    yield from without_void(heading, piece.log_time)
+        return
+    clock = Clock(*piece.clock)
+    for heading in _cut_headings(thread, options, piece.start, piece.stop, how):
+        log_time = clock.see(heading.author, heading.time)
+        if heading.kind == "data":
+            yield from without_void(heading, log_time)
+
+
+def _cut_headings(
+    thread: LoopThread, options: SourceOptions, start: int, stop: int, how: How
+) -> Generator[EntryBatch]:
+    for some in read_headings(thread, options.access, start, stop, how):
+        yield from (heading.cut(start, stop) for heading in some)
 
 
 def _planned(thread: LoopThread, options: SourceOptions, piece: Unplanned, how: How) -> Plan:
