@@ -1,29 +1,22 @@
-"""Errors of ours that Spark shows with the line that matters first.
+"""Errors of ours that Spark shows with the line that matters at the top.
 
 Spark passes on an error of a Python process as the text of its traceback, in which the error itself comes last, after
-the frames of Spark's workers. Python prints the cause of an error before the error: so a cause that has no traceback,
-only the class and the sentence, makes that the first line.
+all frames. By default it leaves out frames of its own, and causes. So an error leaves our code with a single frame,
+and the others follow as a note. Where Spark shows causes too, Python prints them first: there the cause is the class
+and the sentence alone.
 """
 
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from reconvene.errors import ReconveneError
 
-__all__ = ["first_line", "first_line_of_each", "useful_first"]
+__all__ = ["first_line", "first_line_of_each"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@contextmanager
-def useful_first() -> Iterator[None]:
-    try:
-        yield
-    except ReconveneError as error:
-        raise error from _bare(error)
 
 
 def first_line(method: Callable[P, T]) -> Callable[P, T]:
@@ -31,8 +24,10 @@ def first_line(method: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(method)
     def called(*given: P.args, **named: P.kwargs) -> T:
-        with useful_first():
+        try:
             return method(*given, **named)
+        except ReconveneError as error:
+            raise _at_the_top(error) from _bare(error)
 
     return called
 
@@ -42,10 +37,18 @@ def first_line_of_each(method: Callable[P, Iterator[T]]) -> Callable[P, Iterator
 
     @wraps(method)
     def called(*given: P.args, **named: P.kwargs) -> Iterator[T]:
-        with useful_first():
+        try:
             yield from method(*given, **named)
+        except ReconveneError as error:
+            raise _at_the_top(error) from _bare(error)
 
     return called
+
+
+def _at_the_top(error: ReconveneError) -> ReconveneError:
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    error.add_note(f"It was raised here (most recent call last):\n{frames.rstrip()}")
+    return error.with_traceback(None)
 
 
 def _bare(error: ReconveneError) -> ReconveneError:
