@@ -28,6 +28,7 @@ from reconvene import blocking
 from reconvene.errors import Rejected, Unavailable
 from reconvene.local import LocalCluster
 from reconvene.local.ports import choose
+from reconvene.pipeline.source.reading import LogPartition
 from reconvene.pipeline.source.stream import StreamReader
 from reconvene.runtime.access.key_files import add_client_key
 
@@ -215,7 +216,8 @@ def test_a_limited_batch_is_read_by_as_many_tasks_as_asked_for(cluster: LocalClu
     reader = stream_reader(addresses(cluster), partitions=4, maxRowsPerTrigger=100)
     start = reader.initialOffset()
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
-    assert [sum(piece.rows for piece in part.pieces) for part in reader.partitions(start, end)] == [25] * 4
+    found = [part for part in reader.partitions(start, end) if isinstance(part, LogPartition)]
+    assert [sum(piece.rows for piece in part.pieces) for part in found] == [25] * 4
     reader.stop()
 
 

@@ -53,7 +53,8 @@ def _at_the_top(error: ReconveneError) -> ReconveneError:
 
 def _bare(error: ReconveneError) -> ReconveneError:
     """The class that users know, and the sentence."""
-    kind = next(one for one in type(error).__mro__ if one.__module__ == ReconveneError.__module__)
-    bare: ReconveneError = kind.__new__(kind)
+    kinds = (one for one in type(error).__mro__ if issubclass(one, ReconveneError))
+    kind = next(one for one in kinds if one.__module__ == ReconveneError.__module__)
+    bare = kind.__new__(kind)
     bare.args = (" ".join(str(error).split()),)
     return bare

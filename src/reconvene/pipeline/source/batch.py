@@ -30,7 +30,7 @@ class BatchReader(DataSourceReader):
         self._wanted = EVERY
 
     @property
-    def pushFilters(self) -> Pushing:  # type: ignore[override]  # noqa: N802
+    def pushFilters(self) -> Pushing:  # noqa: N802
         return Pushing(self._want)
 
     def _want(self, wanted: Wanted) -> None:

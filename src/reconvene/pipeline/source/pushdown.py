@@ -73,8 +73,9 @@ def _bounds(one: Filter) -> Wanted:
     if getattr(one, "attribute", None) != _POSITION:
         return EVERY
     values = getattr(one, "value", None)
-    numbers = list(values) if isinstance(one, In) and values else [values]
-    if not all(type(number) is int for number in numbers):
+    given = list(values) if isinstance(one, In) and values else [values]
+    numbers = [number for number in given if type(number) is int]
+    if len(numbers) < len(given):
         return EVERY
     match one:
         case EqualTo() | In():
