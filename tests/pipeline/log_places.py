@@ -64,7 +64,10 @@ def own_schema(tentative: bool = False) -> StructType:
 
 def batch_reader(where: str, **options: object) -> BatchReader:
     told = {"addresses": where, **{name: str(value) for name, value in options.items()}}
-    return BatchReader(told, own_schema(options.get("tentative") == "true"))
+    schema = own_schema(options.get("tentative") == "true")
+    if options.get("payload") == "false":
+        schema = StructType([field for field in schema.fields if field.name != "payload"])
+    return BatchReader(told, schema)
 
 
 def stream_reader(where: str, **options: object) -> StreamReader:

@@ -7,6 +7,17 @@ import json
 import msgspec
 import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -28,15 +39,18 @@ from pyspark.sql.types import (
 from reconvene.corel.batch import Kind
 from reconvene.entries import Color, Entry, EntryBatch
 from reconvene.errors import Malformed, Rejected
-from reconvene.pipeline.source.batch import tentative_rows
+from reconvene.pipeline.source.batch import BatchReader, tentative_rows
 from reconvene.pipeline.source.clock import Clock
+from reconvene.pipeline.source.columns import column_ddl
 from reconvene.pipeline.source.decode import Decoder, check_fields
 from reconvene.pipeline.source.offsets import Mark, Offset, decode_offset, encode_offset, initial_offset
 from reconvene.pipeline.source.options import Access, Decoding, parse_options
+from reconvene.pipeline.source.progress import Lag, lags_of
+from reconvene.pipeline.source.pushdown import EVERY, Wanted, wanted_by
 from reconvene.pipeline.source.ranges import first_position, last_position
 from reconvene.pipeline.source.reading import check_schema
 from reconvene.pipeline.source.replicas import Standing, Survey
-from reconvene.pipeline.source.rows import Rows, column_ddl, without_void
+from reconvene.pipeline.source.rows import Rows, without_void
 
 HERE = {"addresses": "localhost:7100, b.example:7101"}
 OWN = StructType(
@@ -70,7 +84,19 @@ def test_options_are_read_in_any_case() -> None:
         ({}, False, "addresses: expected the replicas' addresses"),
         ({"addresses": "what"}, False, "addresses: address 'what': unix:PATH"),
         ({"addresses": "a:1,a:1"}, False, "one is named twice"),
-        ({"adresses": "a:1"}, False, "option adresses: not known; expected some of addresses, keyFile"),
+        ({"adresses": "a:1"}, False, "option adresses: not known; did you mean addresses? Expected some of add"),
+        ({**HERE, "zzz": "1"}, False, "option zzz: not known; expected some of addresses, keyFile"),
+        ({**HERE, "kafka.bootstrap.servers": "a:1"}, False, "servers: not known; did you mean addresses? It names"),
+        ({**HERE, "subscribe": "t"}, False, "option subscribe: not known; a cluster has one log, and no topics"),
+        ({**HERE, "minPartitions": "3"}, False, "option minPartitions: not known; did you mean partitions?"),
+        ({**HERE, "kafka.group.id": "g"}, True, "kafka.group.id: not known; did you mean checkpointLocation?"),
+        ({**HERE, "startingOffsets": '{"t":{"0":5}}'}, False, "expected earliest, latest or a position"),
+        ({**HERE, "startingOffsets": "5", "startingPosition": "5"}, False, "another name of startingPosition, which"),
+        ({**HERE, "endingOffsets": "5"}, True, "endingPosition: not for a stream"),
+        ({**HERE, "payload": "no"}, False, "payload no: expected true or false"),
+        ({**HERE, "payload": "false", "payloadColumn": "v"}, False, "payloadColumn: expected payload to be true"),
+        ({**HERE, "payload": "false", "format": "json", "schema": "a INT"}, False, "format: expected payload to be"),
+        ({**HERE, "payloadColumn": " "}, False, "payloadColumn: expected a column's name"),
         ({**HERE, "startingPosition": "-1"}, False, "startingPosition -1: expected earliest, latest or a position"),
         ({**HERE, "startingPosition": str(1 << 63)}, False, "expected earliest, latest or a position"),
         ({**HERE, "endingPosition": "earliest"}, False, "endingPosition earliest: expected latest or a position"),
@@ -116,6 +142,20 @@ def test_where_a_reader_begins_and_ends() -> None:
     assert first_position(4, survey, False) == 5
 
 
+def test_filters_become_a_range_of_positions() -> None:
+    at = ("position",)
+    assert wanted_by([IsNotNull(at), GreaterThanOrEqual(at, 5), LessThan(at, 9)]) == Wanted(5, 9)
+    assert wanted_by([GreaterThan(at, 5), LessThanOrEqual(at, 9)]) == Wanted(6, 10)
+    assert wanted_by([EqualTo(at, 7)]) == Wanted(7, 8)
+    assert wanted_by([In(at, (9, 3))]) == Wanted(3, 10)
+    assert wanted_by([GreaterThan(at, 9), LessThan(at, 5)]) == Wanted(10, 10)
+    others = [EqualTo(("author",), "a"), Not(EqualTo(at, 5)), EqualTo(at, None), LessThan(("into", "position"), 3)]
+    assert wanted_by(others) == EVERY
+    reader = BatchReader(HERE, OWN)
+    assert reader.pushFilters.__func__ is DataSourceReader.pushFilters, "Spark refuses others where it does not ask"
+    assert reader.pushFilters(others) == others
+
+
 def test_offsets_go_through_json() -> None:
     assert decode_offset(json.loads(json.dumps(initial_offset("latest")))) is None
     clock = Clock()
@@ -129,6 +169,19 @@ def test_offsets_go_through_json() -> None:
         decode_offset({"kafka": {"0": 1}})
     with pytest.raises(Rejected, match="the checkpoint is of the log of cluster cluster, and the replicas are of x"):
         offset.check("x")
+
+
+def test_the_lag_of_a_stream_is_read_from_its_progress() -> None:
+    ours = {
+        "endOffset": json.dumps(encode_offset(Offset(Mark(700), "cluster"))),
+        "latestOffset": '{"position": 1000}',
+        "numInputRows": 100,
+    }
+    (lag,) = lags_of({"sources": [ours, {"endOffset": "7", "latestOffset": None, "numInputRows": 3}]})
+    assert (lag, lag.behind) == (Lag(700, 1_000, 100), 300)
+    assert lags_of(None) == []
+    waiting = {"endOffset": json.dumps(initial_offset("latest")), "latestOffset": None, "numInputRows": 0}
+    assert lags_of({"sources": [waiting]}) == []
 
 
 def rows_of(batches: list[EntryBatch]) -> list[dict[str, object]]:
@@ -247,9 +300,28 @@ def test_a_bad_payload_may_end_the_read() -> None:
 def test_all_of_it_may_go_into_one_column() -> None:
     (row,) = decoded(Decoding("json", "", into="sale"), [b'{"n": 1}'])
     assert row == {"sale": {**MISSING, "n": 1}}
-    assert column_ddl(False, Decoding("json", "n INT", into="my`sale")).endswith(
-        ", `payload` BINARY, `my``sale` STRUCT<n INT>"
-    )
+    into = {**HERE, "format": "json", "schema": "n INT", "into": "my`sale"}
+    assert column_ddl(parse_options(into)).endswith(", `payload` BINARY, `my``sale` STRUCT<n INT>")
+
+
+def test_names_that_users_of_kafka_know() -> None:
+    given = {**HERE, "STARTINGOFFSETS": "7", "maxOffsetsPerTrigger": "100", "maxRecordsPerPartition": "9"}
+    options = parse_options(given, stream=True)
+    assert (options.start, options.most_rows, options.rows_per_partition) == (7, 100, 9)
+    assert parse_options({**HERE, "endingOffsets": "latest"}).end == "latest"
+
+
+def test_the_payloads_column_has_another_name_or_is_left_out() -> None:
+    own = "`position` BIGINT, `id` STRING, `author` STRING, `time` TIMESTAMP, `log_time` TIMESTAMP"
+    assert column_ddl(parse_options({**HERE, "payloadColumn": "value"})) == f"{own}, `value` BINARY"
+    assert column_ddl(parse_options({**HERE, "payload": "false"})) == own
+    with pytest.raises(Malformed, match="payloadColumn Time: a column of the log itself; expected another name"):
+        column_ddl(parse_options({**HERE, "payloadColumn": "Time"}))
+    schema = StructType([*OWN.fields[:-1], StructField("value", BinaryType())])
+    check_schema(parse_options({**HERE, "payloadColumn": "value"}), schema)
+    rows = Rows(to_arrow_schema(schema, timezone="UTC"), None, "value")
+    (batch,) = rows.batches(without_void(EntryBatch(0, "a", 1, 1, 0, Kind.DATA, [b"x", b"y"]), 0))
+    assert batch.column("value").to_pylist() == [b"x", b"y"]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,13 @@ from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import Commit, encode_commit
 from reconvene.entries import EntryBatch
 from reconvene.pipeline.source import plan as planning
+from reconvene.pipeline.source import ranges as ranging
 from reconvene.pipeline.source.clock import BOUND_NS, Clock
+from reconvene.pipeline.source.options import parse_options
 from reconvene.pipeline.source.plan import Piece, Plan, Planner, Shown, share
+from reconvene.pipeline.source.pushdown import EVERY, Wanted
+from reconvene.pipeline.source.ranges import make_plan, partitions_of
+from reconvene.pipeline.source.replicas import Replicas
 from reconvene.pipeline.source.staged import rest_of
 
 drawn = st.lists(
@@ -81,12 +86,12 @@ def planned(log: list[EntryBatch], plan: Plan) -> Rows:
     return rows
 
 
-def make(log: list[EntryBatch], start: int, stop: int, rows: int, most: int | None) -> Plan:
+def make(log: list[EntryBatch], start: int, stop: int, rows: int, most: int | None, wanted: Wanted = EVERY) -> Plan:
     clock = Clock()
     for heading in log:
         if heading.position < start:
             clock.see(heading.author, heading.time)
-    planner = Planner(start, stop, clock, rows, most)
+    planner = Planner(start, stop, clock, rows, most, wanted)
     for heading in log:
         if heading.end > start and heading.position < stop and not planner.full:
             planner.see(cut(heading, start))
@@ -110,6 +115,21 @@ def test_a_plan_has_every_row_once(batches: list[tuple[str, int, str, int]], dat
     assert all(piece.rows <= rows for piece in plan.pieces)
     shares = list(share(plan.pieces, rows))
     assert tuple(piece for some in shares for piece in some) == plan.pieces
+
+
+@settings(deadline=None)
+@given(drawn, st.data(), st.integers(1, 20))
+def test_a_plan_has_the_wanted_positions_and_no_others(
+    batches: list[tuple[str, int, str, int]], data: st.DataObject, rows: int
+) -> None:
+    log = headings(batches)
+    start = data.draw(st.integers(0, log[-1].end))
+    stop = data.draw(st.integers(start, log[-1].end))
+    low = data.draw(st.integers(0, log[-1].end))
+    wanted = Wanted(low, data.draw(st.integers(low, log[-1].end + 5)))
+    plan = make(log, wanted.start(start, stop), stop, rows, None, wanted)
+    expected = [row for row in visible(log, start, stop) if wanted.low <= row[0] < wanted.high]
+    assert sorted(planned(log, plan)) == sorted(expected)
 
 
 @settings(deadline=None)
@@ -163,6 +183,29 @@ def test_there_are_never_too_many_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(planning, "MOST_PARTITIONS", 4)
     plan = make(headings([("a", 9, "data", 0)] * 4), 0, 36, 1, None)
     assert [piece.rows for piece in plan.pieces] == [9] * 4
+
+
+@pytest.mark.parametrize(
+    ("kinds", "most", "sizes"),
+    [
+        # A batch of 400 rows before a backlog of 10,000, in four tasks, not in one.
+        (["data"] * 10, 400, [100, 100, 100, 100]),
+        (["data"] * 10, None, [2_500, 2_500, 2_500, 2_500]),
+        # Positions of what is staged, and of commits, are no rows.
+        (["staged", "commit", "staged", "commit"], None, [500, 500, 500, 500]),
+        (["staged", "staged", "commit"], 400, [500, 500, 500, 500]),
+    ],
+)
+def test_partitions_are_of_the_batch_and_not_of_the_backlog(
+    monkeypatch: pytest.MonkeyPatch, kinds: list[str], most: int | None, sizes: list[int]
+) -> None:
+    log = headings([("a", 1_000, kind, 0) for kind in kinds])
+    monkeypatch.setattr(ranging, "_headings", lambda *_: iter(log))
+    options = parse_options({"addresses": "a:1", "partitions": "4"}, stream=True)
+    with Replicas(options.access) as replicas:
+        plan = make_plan(replicas, options, 0, log[-1].end, Clock(), most_rows=most)
+    found = partitions_of(options, plan)
+    assert [sum(piece.rows for piece in part.pieces) for part in found] == sizes
 
 
 @settings(deadline=None)

@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.datasource import Filter, GreaterThanOrEqual, LessThan
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 from tests.pipeline.log_places import (
     Table,
@@ -26,6 +28,7 @@ from reconvene import blocking
 from reconvene.errors import Rejected, Unavailable
 from reconvene.local import LocalCluster
 from reconvene.local.ports import choose
+from reconvene.pipeline.source.reading import LogPartition
 from reconvene.pipeline.source.stream import StreamReader
 from reconvene.runtime.access.key_files import add_client_key
 
@@ -185,6 +188,37 @@ def test_a_transaction_is_shown_where_it_was_committed(cluster: LocalCluster) ->
     sizes = [len(query.step()) for _ in range(4)]
     query.reader.stop()
     assert sizes == [1, 800, 0, 0]
+
+
+def test_headings_and_ranges_are_the_same_rows(cluster: LocalCluster) -> None:
+    """Also of a transaction, whose rows have positions before its commit."""
+    with blocking.connect(cluster.addresses["a"]) as client:
+        staging = client.log.staging()
+        staging.put([b"s%d" % at for at in range(40)])
+        places = staging.ordered()
+        append(cluster, "b", [b"between"])
+        client.log.commit(places)
+    whole = sorted(read_batch(addresses(cluster)), key=itemgetter("position"))
+    bare = [{name: value for name, value in row.items() if name != "payload"} for row in whole]
+    found = read_batch(addresses(cluster), payload="false", rowsPerPartition=70)
+    assert sorted(found, key=itemgetter("position")) == bare
+    (first, _), *_ = places.runs
+    for low, high in ((0, 10), (595, first + 5), (first + 3, first + 7), (first + 39, 1 << 40)):
+        reader = batch_reader(addresses(cluster), partitions=2)
+        filters: list[Filter] = [GreaterThanOrEqual(("position",), low), LessThan(("position",), high)]
+        assert reader.pushFilters(filters) == filters
+        found = [row for part in reader.partitions() for some in reader.read(part) for row in some.to_pylist()]
+        found.sort(key=itemgetter("position"))
+        assert found == [row for row in whole if low <= row["position"] < high]
+
+
+def test_a_limited_batch_is_read_by_as_many_tasks_as_asked_for(cluster: LocalCluster) -> None:
+    reader = stream_reader(addresses(cluster), partitions=4, maxRowsPerTrigger=100)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    found = [part for part in reader.partitions(start, end) if isinstance(part, LogPartition)]
+    assert [sum(piece.rows for piece in part.pieces) for part in found] == [25] * 4
+    reader.stop()
 
 
 def test_a_stream_in_steps_is_the_log(cluster: LocalCluster) -> None:

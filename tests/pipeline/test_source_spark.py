@@ -59,6 +59,20 @@ def test_a_batch_is_read_in_parallel_and_decoded(spark: SparkSession, cluster: L
     assert log_times == sorted(log_times)
 
 
+@pytest.mark.parametrize("asked", ["true", "false"])
+def test_positions_are_pushed_down_where_spark_asks(spark: SparkSession, cluster: LocalCluster, asked: str) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", asked)
+    try:
+        some = log_of(spark, cluster, payload="false", rowsPerPartition=100).where("position BETWEEN 300 AND 399")
+        assert sorted(row.position for row in some.collect()) == list(range(300, 400))
+        assert some.columns == ["position", "id", "author", "time", "log_time"]
+        # Only the tasks tell how much was read: 100 rows are one of them, the log is ten or more.
+        tasks = some.select(spark_partition_id()).rdd.getNumPartitions()
+        assert (tasks == 1) == (asked == "true")
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
 def test_what_can_not_be_read_is_told_in_one_line(spark: SparkSession, cluster: LocalCluster) -> None:
     def told(**options: object) -> str:
         with pytest.raises(PySparkException) as raised:

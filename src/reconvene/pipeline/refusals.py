@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from pyspark.errors import PySparkException
 
 from reconvene import errors
-from reconvene.errors import Malformed, ReconveneError, Unavailable
+from reconvene.errors import Malformed, ReconveneError, Rejected, Unavailable
 
 __all__ = ["plain_errors", "shown_file"]
 
@@ -21,6 +21,8 @@ _OURS = re.compile(r"reconvene\.errors\.(\w+): (.+)")
 _FILE = re.compile(r"while reading file (\S.*?)\.\s")
 _DETAIL = re.compile(r"Parquet column \[(.*?)\]\. Expected Spark type (.*?), actual Parquet type (.*?)\.(?:\s|$)")
 _NO_PATH = re.compile(r"Path does not exist: (\S+?)\.?(?:\s|$)")
+_NO_MODE = re.compile(r"\[UNSUPPORTED_DATA_SOURCE_SAVE_MODE\].*\"reconvene\"")
+_ONE_CHECKPOINT = re.compile(r"\[CONCURRENT_(STREAM_LOG_UPDATE|QUERY)\]")
 _LONGEST = 400
 
 _FROM_JAVA = "Py4JJavaError"
@@ -56,6 +58,10 @@ def _plain(text: str) -> ReconveneError:
     path = _NO_PATH.search(text)
     if path is not None:
         return Malformed(f"{shown_file(path[1])}: is not there; expected a directory with events/ and runs/")
+    if _NO_MODE.search(text):
+        return Malformed('the log is appended to: expected .mode("append"), since Spark\'s default mode is another')
+    if _ONE_CHECKPOINT.search(text):
+        return Rejected("two streams have one checkpoint: expected a checkpointLocation for each query, or stop one")
     lines = (line.strip(": \t") for line in text.splitlines())
     line = next((line for line in lines if line and not line.startswith(_CALLING)), "no reason given")
     return Unavailable(f"Spark: {line[:_LONGEST]}")

@@ -30,6 +30,8 @@ _CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.shuffle.partitions": "8",
+    # The log's source then reads only the positions that a query asks for.
+    "spark.sql.python.filterPushdown.enabled": "true",
     # Listing the directories of a thousand runs is no work for a thousand tasks.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
 }

@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from reconvene.pipeline.first_line import first_line
 from reconvene.pipeline.sink.committing import commit, commit_rows, staged_of
 from reconvene.pipeline.sink.options import parse_options
 from reconvene.pipeline.sink.staged import stage
@@ -22,9 +23,11 @@ class BatchWriter(DataSourceArrowWriter):
         self._version = options.version or 0
         self._rows_of = None if options.id_column is None else f"spark rows {options.application}"
 
+    @first_line
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return stage(self._options, iterator, self._name, self._version)
 
+    @first_line
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._rows_of is None:
             commit(self._options, staged_of(messages), self._name, self._version)

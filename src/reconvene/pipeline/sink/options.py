@@ -6,7 +6,8 @@ from msgspec import Struct
 from pyspark.sql.types import AtomicType, BinaryType, StringType, StructType
 
 from reconvene.errors import Malformed
-from reconvene.pipeline.source.options import Access, named_options, parse_access
+from reconvene.pipeline.source.naming import named_options
+from reconvene.pipeline.source.options import Access, parse_access
 
 __all__ = ["SinkOptions", "parse_options"]
 
@@ -78,9 +79,10 @@ def _payload(told: Mapping[str, str], schema: StructType) -> tuple[str | None, s
     if column is None:
         column = names[0] if len(names) == 1 else "payload"
         if column not in names:
+            meant = "; did you mean payloadColumn value?" if "value" in names else ""
             raise Malformed(
                 f"rows of the columns {', '.join(names)}: expected payloadColumn, which one is written, or format, "
-                f"{' or '.join(_FORMATS)}, for the whole row"
+                f"{' or '.join(_FORMATS)}, for the whole row{meant}"
             )
     if column not in names:
         raise Malformed(f"payloadColumn {column}: no such column; expected one of {', '.join(names)}")

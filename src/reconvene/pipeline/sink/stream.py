@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from reconvene.errors import Unavailable
+from reconvene.pipeline.first_line import first_line
 from reconvene.pipeline.sink.committing import commit, staged_of
 from reconvene.pipeline.sink.options import parse_options
 from reconvene.pipeline.sink.staged import stage
@@ -25,6 +26,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, given: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         self._options = parse_options(given, schema, overwrite, stream=True)
 
+    @first_line
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         query = context.getLocalProperty(_QUERY) if context is not None else None
@@ -33,6 +35,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             raise Unavailable(f"Spark does not tell the task its query and batch ({_QUERY}, {_BATCH})")
         return stage(self._options, iterator, _name(query), int(batch), query)
 
+    @first_line
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         staged = staged_of(messages)
         if staged:

@@ -8,8 +8,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from reconvene.entries import Color, Entry
+from reconvene.pipeline.first_line import first_line, first_line_of_each
 from reconvene.pipeline.source.clock import Clock, ClockState
 from reconvene.pipeline.source.options import parse_options
+from reconvene.pipeline.source.pushdown import EVERY, Pushing, Wanted
 from reconvene.pipeline.source.ranges import clock_at, first_position, last_position, make_plan, partitions_of
 from reconvene.pipeline.source.reading import LogPartition, check_schema, read_partition
 from reconvene.pipeline.source.replicas import Replicas, Survey
@@ -25,7 +27,16 @@ class BatchReader(DataSourceReader):
         self._options = parse_options(given)
         self._schema = schema
         check_schema(self._options, schema)
+        self._wanted = EVERY
 
+    @property
+    def pushFilters(self) -> Pushing:  # noqa: N802
+        return Pushing(self._want)
+
+    def _want(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+
+    @first_line
     def partitions(self) -> list[InputPartition]:
         """Raises Unavailable where no replica answers, Rejected where the log does not have what is asked for."""
         options = self._options
@@ -35,16 +46,18 @@ class BatchReader(DataSourceReader):
             survey = replicas.survey(settled=True)
             start = first_position(options.start, survey, options.fail_on_data_loss)
             stop = max(last_position(options.end, survey), start)
+            start = self._wanted.start(start, stop)
             counters: dict[str, int] = {}
             clock = clock_at(replicas, survey.base, start, counters)
-            plan = make_plan(replicas, options, start, stop, clock, counters=counters)
-            found: list[InputPartition] = list(partitions_of(options, plan, start))
+            plan = make_plan(replicas, options, start, stop, clock, counters=counters, wanted=self._wanted)
+            found: list[InputPartition] = list(partitions_of(options, plan))
         if options.tentative:
             _complain(survey, pending)
             rows = tuple(tentative_rows(pending.values(), counters, plan.clock))
             found.append(LogPartition(len(found), (), rows))
         return found
 
+    @first_line_of_each
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_partition(self._options, self._schema, partition, patient=False)
 

@@ -66,4 +66,7 @@ def decode_offset(told: Mapping[str, Any]) -> Offset | None:
     try:
         return msgspec.convert(told, Offset)
     except msgspec.ValidationError as error:
-        raise Malformed(f"the checkpoint's offset is not one of this source: {error}") from None
+        raise Malformed(
+            f"the checkpoint's offset is not one of this source: {error}; expected a checkpointLocation of its own "
+            "for each query"
+        ) from None

@@ -7,20 +7,22 @@ from msgspec import Struct
 
 from reconvene.client.addresses import parse_addresses
 from reconvene.errors import InvalidArgument, Malformed
+from reconvene.pipeline.source.naming import named_options
 
 __all__ = [
     "EARLIEST",
     "LATEST",
+    "PAYLOAD",
     "Access",
     "Decoding",
     "SourceOptions",
-    "named_options",
     "parse_access",
     "parse_options",
 ]
 
 EARLIEST = "earliest"
 LATEST = "latest"
+PAYLOAD = "payload"
 
 _FORMATS = ("json", "msgpack")
 _MODES = ("permissive", "failFast")
@@ -63,12 +65,14 @@ class SourceOptions(Struct, frozen=True):
     partitions: int | None = None
     rows_per_partition: int = ROWS_PER_PARTITION
     decoding: Decoding | None = None
+    payload_column: str | None = PAYLOAD
+    """The name of the column that has the messages; None: they are not read, only their headings."""
 
 
 _ACCESS = ("addresses", "keyFile", "keyName", "tls", "timeout")
 _READING = (
     "startingPosition", "endingPosition", "failOnDataLoss", "tentative", "maxRowsPerTrigger", "partitions",
-    "rowsPerPartition", "format", "schema", "mode", "into",
+    "rowsPerPartition", "format", "schema", "mode", "into", "payload", "payloadColumn",
 )  # fmt: skip
 
 
@@ -85,6 +89,7 @@ def parse_options(given: Mapping[str, str], *, stream: bool | None = False) -> S
         partitions=_count(told, "partitions"),
         rows_per_partition=_count(told, "rowsPerPartition") or ROWS_PER_PARTITION,
         decoding=_decoding(told),
+        payload_column=_payload_column(told),
     )
     if options.partitions is not None and "rowsPerPartition" in told:
         raise Malformed("partitions and rowsPerPartition: expected one of them, not both")
@@ -107,15 +112,6 @@ def parse_access(told: Mapping[str, str]) -> Access:
     if len(set(addresses)) < len(addresses):
         raise Malformed(f"addresses {told['addresses']}: one is named twice")
     return Access(addresses, told.get("keyFile"), told.get("keyName"), _tls(told.get("tls")), _seconds(told))
-
-
-def named_options(given: Mapping[str, str], known: tuple[str, ...]) -> dict[str, str]:
-    """Under the names as `known` spells them, whatever case they are given in. Raises Malformed for others."""
-    spelt = {name.lower(): name for name in known}
-    for name in given:
-        if name.lower() not in spelt:
-            raise Malformed(f"option {name}: not known; expected some of {', '.join(known)}")
-    return {spelt[name.lower()]: value for name, value in given.items()}
 
 
 def _check_stream(options: SourceOptions, told: Mapping[str, str]) -> None:
@@ -179,6 +175,18 @@ def _tls(text: str | None) -> str | bool:
     if text is None or text.lower() in ("true", "false"):
         return text is not None and text.lower() == "true"
     return str(Path(text))
+
+
+def _payload_column(told: Mapping[str, str]) -> str | None:
+    if _flag(told, "payload", True):
+        name = told.get("payloadColumn", PAYLOAD).strip()
+        if not name:
+            raise Malformed("payloadColumn: expected a column's name, such as value")
+        return name
+    for option in ("payloadColumn", "format", "schema"):
+        if option in told:
+            raise Malformed(f"{option}: expected payload to be true, since it needs the messages")
+    return None
 
 
 def _decoding(told: Mapping[str, str]) -> Decoding | None:

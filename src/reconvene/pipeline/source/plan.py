@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from reconvene.entries import EntryBatch, commit_of
 from reconvene.pipeline.source.clock import Clock, ClockState
+from reconvene.pipeline.source.pushdown import EVERY, Wanted
 
 __all__ = ["MOST_PARTITIONS", "Piece", "Plan", "Planner", "Shown", "Unplanned", "share"]
 
@@ -65,16 +66,28 @@ class Plan(Struct, frozen=True):
     clock: ClockState
     """At `end`."""
 
+    @property
+    def rows(self) -> int:
+        """At most."""
+        return sum(piece.rows for piece in self.pieces)
+
 
 class Planner:
     """Is shown headings in order, from the one that holds `start` on, and makes pieces of them.
 
     rows_per_piece: a piece is no longer, unless that made more than `MOST_PARTITIONS`. most_rows: the plan ends
-    before it has more, but for a commit that has more by itself, since nobody may see half of it.
+    before it has more, but for a commit that has more by itself, since nobody may see half of it. wanted: rows of
+    other positions are left out.
     """
 
     def __init__(
-        self, start: int, stop: int, clock: Clock, rows_per_piece: int, most_rows: int | None = None
+        self,
+        start: int,
+        stop: int,
+        clock: Clock,
+        rows_per_piece: int,
+        most_rows: int | None = None,
+        wanted: Wanted = EVERY,
     ) -> None:
         self.end = start
         """The plan's, so far."""
@@ -84,6 +97,7 @@ class Planner:
         self._clock = clock
         self._rows_per_piece = max(rows_per_piece, -(-(stop - start) // MOST_PARTITIONS))
         self._most_rows = most_rows
+        self._wanted = wanted
         self._rows = 0
         self._pieces: list[Piece | Shown] = []
         self._begun: tuple[int, ClockState] | None = None
@@ -92,7 +106,7 @@ class Planner:
         """The end of the last batch with rows."""
 
     def see(self, heading: EntryBatch) -> None:
-        ranges = _shown(heading)
+        ranges = self._wanted.within(_shown(heading))
         if self.full or (ranges and not self._has_room(sum(count for _, count in ranges))):
             self.full = True
             return
@@ -102,7 +116,8 @@ class Planner:
         if heading.kind == "data":
             if self._most_rows is not None:
                 self.end = min(self.end, heading.position + self._most_rows - self._rows)
-            self._take(heading.position, self.end)
+            for start, count in self._wanted.within([(heading.position, self.end - heading.position)]):
+                self._take(start, start + count)
         log_time = self._clock.see(heading.author, heading.time)
         if ranges:
             self._show(heading.position, ranges, log_time)
@@ -146,7 +161,7 @@ def share(pieces: Iterable[Piece | Shown], rows: int) -> Iterator[tuple[Piece | 
     """Pieces that one task reads, at most so many rows together where that can be."""
     together: list[Piece | Shown] = []
     many = 0
-    for piece in pieces:
+    for piece in _smaller(pieces, rows):
         if together and many + piece.rows > rows:
             yield tuple(together)
             together, many = [], 0
@@ -154,6 +169,15 @@ def share(pieces: Iterable[Piece | Shown], rows: int) -> Iterator[tuple[Piece | 
         many += piece.rows
     if together:
         yield tuple(together)
+
+
+def _smaller(pieces: Iterable[Piece | Shown], rows: int) -> Iterator[Piece | Shown]:
+    """What is shown by a commit may be cut again: all of it has the log's time of one place."""
+    for piece in pieces:
+        if isinstance(piece, Shown) and piece.rows > rows:
+            yield from (Shown(piece.commit, some, piece.log_time) for some in _cut(piece.ranges, rows))
+        else:
+            yield piece
 
 
 def _shown(heading: EntryBatch) -> list[tuple[int, int]]:

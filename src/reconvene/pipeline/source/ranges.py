@@ -8,6 +8,7 @@ from reconvene.errors import Rejected
 from reconvene.pipeline.source.clock import Clock
 from reconvene.pipeline.source.options import EARLIEST, LATEST, SourceOptions
 from reconvene.pipeline.source.plan import Plan, Planner, share
+from reconvene.pipeline.source.pushdown import EVERY, Wanted
 from reconvene.pipeline.source.reading import LogPartition
 from reconvene.pipeline.source.replicas import Replicas, Survey
 from reconvene.pipeline.source.route import How, Lost, read_headings
@@ -69,8 +70,12 @@ def make_plan(
     *,
     most_rows: int | None = None,
     counters: dict[str, int] | None = None,
+    wanted: Wanted = EVERY,
 ) -> Plan:
-    planner = Planner(start, stop, clock, rows_per_partition(options, start, stop), most_rows)
+    # A stream's batch has at most `most_rows`, however much more there is to read.
+    rows = wanted.rows(start, stop)
+    rows = rows if most_rows is None else min(rows, most_rows)
+    planner = Planner(start, stop, clock, rows_per_partition(options, rows), most_rows, wanted)
     for heading in _headings(replicas, start, stop, options.fail_on_data_loss):
         planner.see(heading)
         _count(counters, heading)
@@ -79,15 +84,16 @@ def make_plan(
     return planner.plan()
 
 
-def partitions_of(options: SourceOptions, plan: Plan, start: int) -> list[LogPartition]:
-    rows = rows_per_partition(options, start, plan.end)
+def partitions_of(options: SourceOptions, plan: Plan) -> list[LogPartition]:
+    rows = rows_per_partition(options, plan.rows)
     return [LogPartition(index, pieces) for index, pieces in enumerate(share(plan.pieces, rows))]
 
 
-def rows_per_partition(options: SourceOptions, start: int, stop: int) -> int:
+def rows_per_partition(options: SourceOptions, rows: int) -> int:
+    """For a plan of so many rows."""
     if options.partitions is None:
         return options.rows_per_partition
-    return max(1, -(-(stop - start) // options.partitions))
+    return max(1, -(-rows // options.partitions))
 
 
 def _headings(replicas: Replicas, start: int, stop: int, fail_on_loss: bool) -> Iterator[EntryBatch]:

@@ -8,13 +8,15 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from reconvene.client.loop_thread import LoopThread
+from reconvene.entries import EntryBatch
 from reconvene.errors import Malformed
 from reconvene.pipeline.source.clock import Clock
+from reconvene.pipeline.source.columns import COLUMNS, own_columns
 from reconvene.pipeline.source.decode import Decoder, check_fields
 from reconvene.pipeline.source.options import SourceOptions
 from reconvene.pipeline.source.plan import Piece, Plan, Planner, Shown, Unplanned
 from reconvene.pipeline.source.route import How, read_batches, read_headings
-from reconvene.pipeline.source.rows import COLUMNS, Dated, Rows, without_void
+from reconvene.pipeline.source.rows import Dated, Rows, without_void
 from reconvene.pipeline.source.staged import read_shown
 
 __all__ = ["LogPartition", "check_schema", "read_partition"]
@@ -35,7 +37,7 @@ class LogPartition(InputPartition):
 
 def check_schema(options: SourceOptions, schema: StructType) -> None:
     """Raises Malformed where it is not the one that the options make."""
-    expected = {name: kind for name, kind in COLUMNS.items() if options.tentative or name != "color"}
+    expected = own_columns(options)
     own = {field.name: field.dataType.simpleString().upper() for field in schema.fields[: len(expected)]}
     decoded = schema.fields[len(expected) :]
     if list(own.items()) != list(expected.items()) or bool(decoded) != (options.decoding is not None):
@@ -44,7 +46,7 @@ def check_schema(options: SourceOptions, schema: StructType) -> None:
             "payloads with the options format and schema"
         )
     if options.decoding is not None and options.decoding.into is None:
-        check_fields(decoded, list(COLUMNS))
+        check_fields(decoded, [*COLUMNS, *expected])
     elif options.decoding is not None:
         check_fields(decoded, list(expected))
         struct = decoded[0].dataType
@@ -56,7 +58,7 @@ def read_partition(
 ) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, LogPartition):
         return  # Spark's own, where there is nothing to read
-    rows = Rows(to_arrow_schema(schema, timezone="UTC"), _decoder(options, schema))
+    rows = Rows(to_arrow_schema(schema, timezone="UTC"), _decoder(options, schema), options.payload_column)
     thread = LoopThread()
     dated = _dated(thread, options, partition, patient)
     try:
@@ -71,7 +73,7 @@ def _decoder(options: SourceOptions, schema: StructType) -> Decoder | None:
     if decoding is None:
         return None
     if decoding.into is None:
-        return Decoder(decoding, [field for field in schema.fields if field.name not in COLUMNS])
+        return Decoder(decoding, [field for field in schema.fields if field.name not in own_columns(options)])
     struct = schema[decoding.into].dataType
     return Decoder(decoding, struct.fields if isinstance(struct, StructType) else [])
 
@@ -89,6 +91,9 @@ def _dated(thread: LoopThread, options: SourceOptions, partition: LogPartition, 
 
 
 def _rows_of(thread: LoopThread, options: SourceOptions, piece: Piece | Shown, how: How) -> Generator[Dated]:
+    if options.payload_column is None:
+        yield from _headings_of(thread, options, piece, how)
+        return
     if isinstance(piece, Shown):
         for batch in read_shown(thread, options.access, piece, how):
             yield from without_void(batch, piece.log_time)
@@ -99,6 +104,28 @@ def _rows_of(thread: LoopThread, options: SourceOptions, piece: Piece | Shown, h
             log_time = clock.see(batch.author, batch.time)
             if batch.kind == "data":
                 yield from without_void(batch, log_time)
+
+
+def _headings_of(thread: LoopThread, options: SourceOptions, piece: Piece | Shown, how: How) -> Generator[Dated]:
+    """The same without messages."""
+    if isinstance(piece, Shown):
+        for first, count in piece.ranges:
+            for heading in _cut_headings(thread, options, first, first + count, how):
+                if heading.kind == "staged":
+                    yield from without_void(heading, piece.log_time)
+        return
+    clock = Clock(*piece.clock)
+    for heading in _cut_headings(thread, options, piece.start, piece.stop, how):
+        log_time = clock.see(heading.author, heading.time)
+        if heading.kind == "data":
+            yield from without_void(heading, log_time)
+
+
+def _cut_headings(
+    thread: LoopThread, options: SourceOptions, start: int, stop: int, how: How
+) -> Generator[EntryBatch]:
+    for some in read_headings(thread, options.access, start, stop, how):
+        yield from (heading.cut(start, stop) for heading in some)
 
 
 def _planned(thread: LoopThread, options: SourceOptions, piece: Unplanned, how: How) -> Plan:

@@ -10,36 +10,14 @@ from msgspec import Struct
 from reconvene.corel.batch import Kind
 from reconvene.entries import Entry, EntryBatch
 from reconvene.pipeline.source.decode import Decoder
-from reconvene.pipeline.source.options import Decoding
+from reconvene.pipeline.source.options import PAYLOAD
 
-__all__ = ["COLUMNS", "Dated", "Rows", "column_ddl", "pending_row", "without_void"]
-
-COLUMNS = {
-    "position": "BIGINT",
-    "id": "STRING",
-    "author": "STRING",
-    "time": "TIMESTAMP",
-    "log_time": "TIMESTAMP",
-    "color": "STRING",
-    "payload": "BINARY",
-}
-"""What every message has; `color` only where tentative rows are read."""
+__all__ = ["Dated", "Rows", "pending_row", "without_void"]
 
 _MOST_ROWS = 32_768
 _MOST_BYTES = 8 << 20
 """In one Arrow batch, but for one message that is longer."""
 _NS_PER_US = 1_000
-
-
-def column_ddl(tentative: bool, decoding: Decoding | None) -> str:
-    """The schema as Spark is told."""
-    columns = [f"`{name}` {kind}" for name, kind in COLUMNS.items() if tentative or name != "color"]
-    if decoding is not None:
-        if decoding.into is None:
-            columns.append(decoding.schema)
-        else:
-            columns.append(f"`{decoding.into.replace('`', '``')}` STRUCT<{decoding.schema}>")
-    return ", ".join(columns)
 
 
 class Dated(Struct, frozen=True, gc=False):
@@ -71,8 +49,9 @@ def pending_row(entry: Entry, log_time: int) -> Dated:
 class Rows:
     """Makes Arrow batches of exactly this schema."""
 
-    def __init__(self, schema: pa.Schema, decoder: Decoder | None) -> None:
+    def __init__(self, schema: pa.Schema, decoder: Decoder | None, payload_column: str | None = PAYLOAD) -> None:
         self._schema = schema
+        self._payload_column = payload_column
         self._decoder = decoder
         self._tentative = "color" in schema.names
 
@@ -114,8 +93,9 @@ class Rows:
             "author": pa.array([batch.author for batch in batches], pa.string()).take(pa.array(which)),
             "time": _timestamps(each(batch.time // _NS_PER_US for batch in batches)),
             "log_time": _timestamps(each(one.log_time // _NS_PER_US for one in dated)),
-            "payload": pa.array(payloads, pa.binary()),
         }
+        if self._payload_column is not None:
+            columns[self._payload_column] = pa.array(payloads, pa.binary())
         if self._tentative:
             columns["color"] = pa.array([one.color for one in dated], pa.string()).take(pa.array(which))
         if self._decoder is not None:

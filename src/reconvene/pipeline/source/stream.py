@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from reconvene.errors import Unavailable
+from reconvene.pipeline.first_line import first_line, first_line_of_each
 from reconvene.pipeline.source.clock import Clock
 from reconvene.pipeline.source.offsets import Mark, Offset, decode_offset, encode_offset, initial_offset, waited_at
 from reconvene.pipeline.source.options import SourceOptions, parse_options
@@ -65,11 +66,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = self._options.most_rows
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
+    @first_line
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._ends = True
         with suppress(Unavailable):
             self._until = self._all().survey(settled=True).green
 
+    @first_line
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """`start` itself where there is nothing new, or nobody answers. Raises Rejected where it can't go on."""
         try:
@@ -112,6 +115,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- batches
 
+    @first_line
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         reached = decode_offset(end)
         begun = decode_offset(start)
@@ -123,7 +127,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except Unavailable as error:
             self._complain(error)
             return [LogPartition(0, (Unplanned(since.position, reached.mark.position, since.clock),))]
-        return list(partitions_of(self._options, plan, since.position))
+        return list(partitions_of(self._options, plan))
 
     def _plan(self, since: Mark, stop: int) -> Plan:
         if self._planned is not None and (self._planned[0], self._planned[1].end) == (since.position, stop):
@@ -131,6 +135,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # A batch that is repeated after a restart: the same range, and the same clock.
         return make_plan(self._all(), self._options, since.position, stop, Clock(*since.clock))
 
+    @first_line_of_each
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_partition(self._options, self._schema, partition, patient=True)
 
