@@ -23,6 +23,7 @@ REAL_ONLY = {
     "runtime": {
         *("access/key_files", "access/listener", "diagnostics/loop_lag", "diagnostics/structured_logging"),
         *("disk/keeper", "log/files", "net/partition", "net/path", "net/refusals", "net/seal_sessions", "net/udp"),
+        *("net/trains", "node/real_time"),
         *(
             "http/server",
             "http/dashboard/delays",
