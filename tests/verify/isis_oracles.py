@@ -358,20 +358,19 @@ def causal_abcast(told: Told) -> Count:
 
 def abcast(told: Told) -> Count:
     abcasts = [msg for msg in told.casts if told.kind_of(msg) == "abcast" and told.received(msg)]
-    wrong = 0
-    edges: dict[Any, set[Any]] = {msg: set() for msg in abcasts}
     sure = {
         msg: [e for e in told.received(msg) if told.got(msg, e.process) is e and not told.is_unsure(e)]
         for msg in abcasts
     }
-    for msg in abcasts:
-        stamps = [None if e.ts is UNSET else tuple(e.ts) for e in sure[msg]]
-        wrong += None in stamps or len(set(stamps)) > 1
-        for other in abcasts:
+    stamps = {msg: {None if e.ts is UNSET else tuple(e.ts) for e in sure[msg]} for msg in abcasts}
+    alike_everywhere = [msg for msg in abcasts if None not in stamps[msg] and len(stamps[msg]) <= 1]
+    edges: dict[Any, set[Any]] = {msg: set() for msg in alike_everywhere}
+    for msg in alike_everywhere:
+        for other in alike_everywhere:
             alike = msg != other and told.first(msg).label == told.first(other).label
             if alike and any(e.process == f.process and told.before(e, f) for e in sure[msg] for f in sure[other]):
                 edges[msg].add(other)
-    return len(abcasts), wrong + knots(edges)
+    return len(abcasts), len(abcasts) - len(alike_everywhere) + knots(edges)
 
 
 def gbcast(told: Told) -> Count:

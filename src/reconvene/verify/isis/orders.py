@@ -31,11 +31,12 @@ def _abcasts(h: History, tally: Tally) -> None:
         for message in labels[label]:
             tally.cases += 1
             counted = [event for event in message.got.values() if not _is_excused(isis, event)]
-            for event in counted:
-                receives.setdefault(event.process, []).append(event)
             problem = _unlike(isis, counted)
             if problem is not None:
-                violate(*problem)
+                violate(*problem)  # and it has no place in the order, so it is no part of a circle
+                continue
+            for event in counted:
+                receives.setdefault(event.process, []).append(event)
         for cycle in knots(receives.values()):
             words = "; then ".join(f"{isis.describe(one)}, {isis.describe(other)}" for one, other in cycle)
             lowest = min((event for edge in cycle for event in edge), key=lambda event: event.place)
