@@ -23,6 +23,7 @@ from reconvene.isis.messages import Ask, AttemptId, Commit, Copy, Decided, Prior
 from reconvene.isis.own import OwnCast, OwnCasts
 from reconvene.isis.pool import Entry, Pool
 from reconvene.isis.receipts import Receipts
+from reconvene.isis.table import Table
 
 __all__ = ["Abcasts"]
 
@@ -49,8 +50,11 @@ class _Round:
 
 
 class Abcasts:
-    def __init__(self, here: Here, own: OwnCasts, pool: Pool, delivery: Delivery, receipts: Receipts) -> None:
+    def __init__(
+        self, here: Here, table: Table, own: OwnCasts, pool: Pool, delivery: Delivery, receipts: Receipts
+    ) -> None:
         self._here = here
+        self._table = table
         self._own = own
         self._pool = pool
         self._delivery = delivery
@@ -263,9 +267,13 @@ class Abcasts:
     def _is_deferred(self, item: AbEntry) -> bool:
         """This site has counted what comes before a gate: what it proposes from now on comes behind the gate, and so
         must all that precedes it. But members' own casts of a group that grows or ends come before, and so do all
-        casts of lost sites."""
+        casts of lost sites. Where a round has several groups, such a cast comes before all of it, also at a
+        destination that has left the group since and has a gate of another one: its sender's site is not ready
+        before the cast has its place."""
         if not self._here.knows(item.id):
             return False
+        group = None if item.ask.judged else item.ask.group
+        locking = [] if group is None else self._table.locking(group)
         for process in item.local:
             local = self._delivery.living(process)
             if local is None:
@@ -274,12 +282,16 @@ class Abcasts:
                 gate for gate in local.gates if gate.locks and gate.group == item.ask.group and not item.ask.judged
             ]
             if local.flush is not None:  # it concludes the gates that stood when the change began
-                if local.counted and not any(gate.number <= local.last_gate for gate in before):
+                numbers = [*(gate.number for gate in before), *(gbcast.number for gbcast in locking)]
+                if local.counted and not any(number <= local.last_gate for number in numbers):
                     return True
             elif any(gate.counted for gate in before):
                 continue  # the other gates that are counted belong to the same round: it comes before all of them
-            elif any(gate.counted for gate in local.gates):
-                return True
+            else:
+                counted = {gate.number for gate in local.gates if gate.counted}
+                rounds = {gbcast.round for gbcast in self._table.open if gbcast.number in counted}
+                if counted and not any(gbcast.round in rounds for gbcast in locking):
+                    return True
         return False
 
     def release_deferred(self) -> None:

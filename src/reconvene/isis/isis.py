@@ -72,7 +72,7 @@ class Isis:
             here, pool, calls, self._judged, self._passed, self._shown, self._left, self._store, self._settle
         )
         self.lasting = Lasting(table, delivery.locals, self.stored)
-        self.abcasts = abcasts = Abcasts(here, own, pool, delivery, self._receipts)
+        self.abcasts = abcasts = Abcasts(here, table, own, pool, delivery, self._receipts)
         self.casting = casting = Casting(here, table, pool, own, abcasts, calls, limits)
         self.gbcasts = gbcasts = Gbcasts(here, table, pool, own, abcasts, delivery, control, self.lasting)
         self.change = Change(here, table, pool, abcasts, gbcasts, delivery, control)

@@ -197,6 +197,10 @@ class Table:
         self.open.append(gbcast)
         return gbcast
 
+    def locking(self, group: str) -> list[OpenGbcast]:
+        """Those under way by which the group grows or ends."""
+        return [gbcast for gbcast in self.open if gbcast.locks and gbcast.action.group == group]
+
     def sites(self, gbcast: OpenGbcast) -> set[int]:
         """Those that have to be ready before it is concluded."""
         sites = {member.process.site for member in self.groups[gbcast.action.group].ranked}
