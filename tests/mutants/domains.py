@@ -25,7 +25,7 @@ from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
 from reconvene.sim.scenario import Cut, Heal, Load, Mend, Partition, Scenario, Step
-from reconvene.sim.wide_scenario import DomainPlan, Split
+from reconvene.sim.wide_scenario import DomainPlan, Handover, Split
 from reconvene.verify.engine import verify
 
 __all__ = ["MUTANTS", "catch_wide", "elsewhere", "table", "wide"]
@@ -126,6 +126,26 @@ def elsewhere(seed: int) -> Scenario:
         links={("berlin/b", "oslo/o"): far, ("berlin/b", "rome/r"): far, ("oslo/o", "rome/r"): far},
         conditions=Conditions(), between=Changes(latency_ns=20_000_000), duration_ns=20 * SECOND,
         settle_ns=8 * SECOND, processes=(), final=(nodes,), final_down=(), patience_ns=None,
+    )  # fmt: skip
+
+
+def slower(seed: int) -> Scenario:
+    """A cluster parts for a moment, and the cluster above does not. When the parts meet, the gateway that is elected
+    is behind the other one above, since its line to the other cluster is slow."""
+    random = Random(seed)
+    plans = DomainPlan("berlin", ("a",), ("a",)), DomainPlan("paris", ("p", "q"), ("q", "p"))
+    nodes = tuple(node for plan in plans for node in plan.nodes)
+    steps = (
+        Step(3 * SECOND // 2, Handover(("paris",)), "mutant"),
+        Step(2 * SECOND, Cut((("paris/p", "paris/q"),)), "mutant"),
+        Step(3 * SECOND + random.randrange(SECOND // 10), Heal(), "mutant"),
+    )
+    load = Load(("berlin/a", "paris/p"), Service.SAFE, 50.0, 16, 0, 3 * SECOND, group="all", scope="wide")
+    return replace(
+        wide(seed), nodes=nodes, domains=plans, steps=steps, loads=(load,), chaos=None, order="atop",
+        links={("berlin/a", "paris/q"): Changes(latency_ns=100_000_000)}, conditions=Conditions(),
+        between=Changes(latency_ns=10_000_000), duration_ns=4 * SECOND,
+        processes=(), final=(nodes,), final_down=(), patience_ns=None,
     )  # fmt: skip
 
 
@@ -453,3 +473,30 @@ def _(_take_back: Any) -> Any:
 )
 def _(_has_been_told: Any) -> Any:
     return lambda self, seen: True
+
+
+def _at_the_furthest(let_in: Any) -> Any:
+    """All enter where the part is that has come furthest."""
+
+    def mutated(self: Representing) -> None:
+        site = self._site
+        line = site.line
+        site.line = max(line, *(tuple(told.line) for told in site.meeting.lines))
+        let_in(self)
+        site.line = line
+
+    return mutated
+
+
+@plant(
+    "lets-in-while-behind",
+    Representing,
+    "_is_behind",
+    "a representative that is behind a part of its cluster above lets all sites enter where that part is",
+    {"live.wide", "wide.agree", "wide.causal"},
+    0,
+    slower,
+    also=((Representing, "_let_in", _at_the_furthest),),
+)
+def _(_is_behind: Any) -> Any:
+    return lambda self: False

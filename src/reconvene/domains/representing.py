@@ -172,8 +172,18 @@ class Representing:
             return
         if self._strangers and not gateway.has_been_told(self._site.known):
             gateway.outdated = gateway.renew = True
-        else:
+        elif not self._is_behind():
             self._let_in()
+
+    def _is_behind(self) -> bool:
+        """Some of its cluster have come further than this gateway in the configuration above, by another gateway that
+        was faster. The others must not enter where those are: they would miss what lies between. This gateway
+        delivers it soon, or the configuration above ends."""
+        site = self._site
+        if site.is_open:
+            return False  # a hand-over: all of its cluster are at the same place
+        reached = self._reached()
+        return site.line > reached or any(tuple(line.line) > reached for line in site.meeting.lines)
 
     def _let_in(self) -> None:
         """All sites that could not be led on enter here."""
@@ -181,10 +191,7 @@ class Representing:
         conf = gateway.conf
         assert conf is not None, "it was elected with it"
         self._entered = True
-        lines = [tuple(line.line) for line in site.meeting.lines if line.number == conf.number]
-        if site.floor == conf.number:
-            lines.append(site.line)
-        place = max([(conf.number,), self._reached(), *(line for line in lines if line[0] == conf.number)])
+        place = max(self._reached(), site.line)  # a standby that takes over may be behind its cluster
         turn = Turn(
             term=site.term, after="", upto=[], enters=True, conf=conf.conf, regular=True, number=conf.number,
             domains=list(conf.domains), place=list(place),

@@ -6,13 +6,13 @@ import pytest
 
 from reconvene.core.site import Site
 from reconvene.ids import Service
+from reconvene.lab.campaign.seeds import histories
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Conditions
 from reconvene.sim.core import EvsSite
 from reconvene.sim.parse import load_scenario
 from reconvene.sim.runner import run_scenario
 from reconvene.verify.engine import verify
-from reconvene.verify.history import History
 
 SECOND = 1_000_000_000
 SCENARIOS = sorted(Path(__file__).parent.glob("*.toml"))
@@ -22,7 +22,7 @@ SCENARIOS = sorted(Path(__file__).parent.glob("*.toml"))
 def test_scenario(path: Path) -> None:
     scenario = load_scenario(path)
     result = run_scenario(scenario, check_every=1)
-    assert verify([History.of(result.meta, result.rows)]).violated() == []
+    assert verify(histories(result)).violated() == []
     sending = {"cbcast", "abcast", "gbcast"} if scenario.stack == "isis" else {"send"}
     ended = scenario.duration_ns
     assert [row for rows in result.rows.values() for row in rows if row.kind in sending and row.t > ended] == []
