@@ -24,7 +24,7 @@ from reconvene.lab.campaign.seeds import histories
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
-from reconvene.sim.scenario import Cut, Heal, Load, Mend, Partition, Scenario, Step
+from reconvene.sim.scenario import Crash, Cut, Heal, Load, Mend, Partition, Scenario, Step
 from reconvene.sim.wide_scenario import DomainPlan, Handover, Split
 from reconvene.verify.engine import verify
 
@@ -147,6 +147,24 @@ def slower(seed: int) -> Scenario:
         between=Changes(latency_ns=10_000_000), duration_ns=4 * SECOND,
         processes=(), final=(nodes,), final_down=(), patience_ns=None,
     )  # fmt: skip
+
+
+def orphaned(seed: int) -> Scenario:
+    """As `slower`, but both gateways crash when the parts of the cluster meet, each of which has other sites, too."""
+    plans = DomainPlan("berlin", ("a",), ("a",)), DomainPlan("paris", ("p", "q", "r", "s"), ("q", "p"))
+    nodes = tuple(node for plan in plans for node in plan.nodes)
+    scenario = slower(seed)
+    handover, _, heal = scenario.steps
+    steps = (
+        handover,
+        Step(2 * SECOND, Cut(tuple((f"paris/{one}", f"paris/{two}") for one in "pr" for two in "qs")), "mutant"),
+        Step(heal.time_ns, Crash(("paris/p", "paris/q")), "mutant"),
+        heal,
+    )
+    load = Load(nodes, Service.SAFE, 50.0, 16, 0, 7 * SECOND // 2, group="all", scope="wide")
+    return replace(
+        scenario, nodes=nodes, domains=plans, steps=steps, loads=(load,), duration_ns=4 * SECOND, final=(nodes,)
+    )
 
 
 def catch_wide(scenario: Scenario) -> set[str]:
@@ -500,3 +518,36 @@ def _at_the_furthest(let_in: Any) -> Any:
 )
 def _(_is_behind: Any) -> Any:
     return lambda self: False
+
+
+@plant(
+    "behind-and-not-apart",
+    Site,
+    "_leave",
+    "parts that meet without a gateway go on as if all of them had delivered the same",
+    {"wide.agree"},
+    0,
+    orphaned,
+)
+def _(leave: Any) -> Any:
+    def mutated(self: Site, number: int, seen: Any, *, is_apart: bool) -> None:
+        if self.phase is not meeting.Phase.MEETING:
+            leave(self, number, seen, is_apart=is_apart)
+
+    return mutated
+
+
+@plant(
+    "sent-again-though-seen-at-home",
+    Site,
+    "_leave",
+    "where parts meet without a gateway, authors send again what has come back to another part",
+    {"wide.agree"},
+    0,
+    orphaned,
+)
+def _(leave: Any) -> Any:
+    def mutated(self: Site, number: int, seen: Any, *, is_apart: bool) -> None:
+        leave(self, number, [] if self.phase is meeting.Phase.MEETING else seen, is_apart=is_apart)
+
+    return mutated

@@ -165,7 +165,7 @@ class Meeting:
             self._elect()
         else:
             self.refused = {}
-            site.stand_alone(max(tuple(line.line) for line in self.lines))
+            site.stand_alone(self.lines)
 
     # -- election
 

@@ -18,7 +18,7 @@ site that can't be led on that way leaves through a wide configuration of its ow
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -41,6 +41,7 @@ from reconvene.domains.messages import (
     Line,
     Member,
     News,
+    Placed,
     Port,
     Turn,
     Vote,
@@ -237,9 +238,14 @@ class Site:
         self.views.met(lines, self.domain.sites)
         self.flow.meet(lines)
 
-    def stand_alone(self, line: tuple[int, ...]) -> None:
-        """There is no gateway: a wide configuration of this part alone begins, after this place."""
-        self.line = line
+    def stand_alone(self, lines: Sequence[Line]) -> None:
+        """There is no gateway: a wide configuration of these parts alone begins, after the last place of all."""
+        told = [(line.conf, tuple(line.line)) for line in lines]
+        # Others that were in the same wide configuration may have delivered more there, by another gateway.
+        is_behind = any(conf == self.wide.conf and line > self.line for conf, line in told)
+        seen = [Placed(site, born, *lanes) for site, born, lanes in self.known.of_domain(self.domain.name)]
+        self._leave(self.floor, seen, is_apart=is_behind)
+        self.line = max(line for _, line in told)
         self._enter(WideConf(f"{self.domain.name}/{self.local}", True, self.floor, (self.domain.name,), True))
         self.events += self.views.alone(self.wide.conf, self.line)
         self._open()
@@ -260,7 +266,7 @@ class Site:
         self.floor = max(self.floor, turn.number)
         if turn.enters:
             if self.wide.conf != turn.conf:
-                self._leave(turn)
+                self._leave(turn.number, turn.placed, is_apart=not self.wide.detached)
                 self.line = max(self.line, tuple(turn.place))
                 self._enter(WideConf(turn.conf, True, turn.number, tuple(turn.domains), False))
             self.line = max(self.line, tuple(turn.place))
@@ -271,18 +277,19 @@ class Site:
         elif self.wide.conf == turn.after and self.line <= tuple(turn.upto):
             reg = None if turn.regular else self.wide.conf
             if turn.regular:
-                self._leave(turn)
+                self._leave(turn.number, turn.placed, is_apart=False)
             self.line = max(self.line, tuple(turn.place))
             self._enter(WideConf(turn.conf, turn.regular, turn.number, tuple(turn.domains), False), reg)
             self.flow.skip(turn)
 
-    def _leave(self, turn: Turn) -> None:
-        """Another wide configuration begins. A site that was not led there, or of which messages can get no place in
-        it, since some cluster has seen them, leaves the last one through one of its own: there it delivers those."""
-        placed = {(one.site, one.incarnation): one for one in turn.placed}.get((self.name, self.incarnation))
+    def _leave(self, number: int, seen: Iterable[Placed], *, is_apart: bool) -> None:
+        """Another wide configuration begins. A site that is not led there from where it is (`is_apart`), or of which
+        messages can get no place in it, since others have seen them, leaves the last one through one of its own:
+        there it delivers those."""
+        placed = {(one.site, one.incarnation): one for one in seen}.get((self.name, self.incarnation))
         lost = [] if placed is None else self.author.passed_over(placed)
-        if lost or (turn.enters and not self.wide.detached):
-            conf = f"{self.domain.name}/{self.local}/{self.name}/{turn.number}"
+        if lost or is_apart:
+            conf = f"{self.domain.name}/{self.local}/{self.name}/{number}"
             self._enter(WideConf(conf, True, self.wide.number, (self.domain.name,), True))
         for wide in lost:
             self.flow.deliver_own(wide, self.flow.after_line((0, wide.counter)))
