@@ -231,9 +231,9 @@ CHECKS = (
         layer="isis",
         source="section 3.2",
         case="an ABCAST that was received",
-        violated="received with different `ts`, or without one; or (counted by knot) ABCASTs of one label were"
-        " received in different orders by two processes, by whatever chain. What a process that is gone received"
-        " after its last `view` or `site` is excused",
+        violated="received with different `ts`, or without one; or (counted by knot, of the others) ABCASTs of one"
+        " label were received in different orders by two processes, by whatever chain. What a process that is gone"
+        " received after its last `view` or `site` is excused",
         check=_abcasts,
     ),
     IsisCheck(
