@@ -90,6 +90,8 @@ class Reconfiguration:
                 network.heal()
                 heals_ms.append(reach(loads, sites, healed))
             sleep(SETTLE_S)
+            for load in loads[:last]:
+                load.beside = loads[:last]  # the last one ends on purpose
             killed = monotonic_ns()
             crash()
             crash_ms = reach(loads[:last], last, killed)
