@@ -88,11 +88,19 @@ class Gathering:
 
     def _hold_ns(self) -> int:
         """How long to gather before a proposal: a short time if all sites agree, longer after each failure."""
-        return _BEAT_NS << min(self.failures, 4) if self.outlook.agreed else self._patience_ns()
+        if not self.outlook.agreed:
+            return self._patience_ns()
+        if self.failures == 0:
+            return _BEAT_NS
+        # Until a round trip is over, sites may still answer the proposal that failed. Their reports would look as if
+        # they had left the next one for it, and over long links one proposal after the other would fail.
+        return max(_BEAT_NS << min(self.failures, 4), _BEAT_NS + self._longest_trip_ns())
 
     def _patience_ns(self) -> int:
-        longest = self._hearing.round_trips.longest_ns(self._hearing.report.hears)
-        return self._timing.gather_patience_ns + 2 * longest
+        return self._timing.gather_patience_ns + 2 * self._longest_trip_ns()
+
+    def _longest_trip_ns(self) -> int:
+        return self._hearing.round_trips.longest_ns(self._hearing.report.hears)
 
     def slept(self, gap_ns: int) -> None:
         self._since += gap_ns
