@@ -106,9 +106,10 @@ class Kept(Struct, array_like=True, frozen=True):
         return self.learned(session)
 
 
-def first_kept(numbers: Iterable[int], epoch: int = 0) -> Kept:
-    """Of a set of replicas that begins, at the log's start or by force: all of them are session 0."""
-    return Kept(Session(epoch, 0, tuple((number, 1) for number in sorted(numbers))))
+def first_kept(weights: Mapping[int, int], epoch: int = 0) -> Kept:
+    """Of a set of replicas that begins, at the log's start or by force: all of them are session 0. The weights are by
+    replica number."""
+    return Kept(Session(epoch, 0, tuple(sorted(weights.items()))))
 
 
 def check_kept(kept: Kept) -> None:

@@ -57,7 +57,7 @@ def create(
         admitted=admitted,
         boots=boots or {},
         replaces=replaces,
-        kept=first_kept(replicas.numbers(), replicas.epoch),
+        kept=first_kept(replicas.weights(), replicas.epoch),
     )
     return [Put(RECORD, msgpack.encode(record)), Put(BASE, msgpack.encode(Base(replicas=replicas, names=names)))]
 

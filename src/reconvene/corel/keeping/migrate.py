@@ -40,7 +40,7 @@ def _keep_sessions(tables: Reader) -> list[Op]:
     """2 to 3: replicas keep the sessions of dynamic voting. No quorum went by them so far: the session before the
     first is the one of all replicas."""
     record = load_record(tables)
-    kept = first_kept(record.replicas.numbers(), record.replicas.epoch)
+    kept = first_kept(record.replicas.weights(), record.replicas.epoch)
     return [_record(tables, 3, kept=kept)]
 
 

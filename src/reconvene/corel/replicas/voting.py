@@ -63,7 +63,7 @@ def tell(names: Iterable[str], replicas: ReplicaSet, states: Mapping[str, State]
         told = state.kept
         if told is None:
             older.append(name)
-            told = first_kept(state.replicas.numbers(), state.replicas.epoch)
+            told = first_kept(state.replicas.weights(), state.replicas.epoch)
         if state.admitted:
             kept[number] = told
         else:
@@ -75,7 +75,7 @@ def tell(names: Iterable[str], replicas: ReplicaSet, states: Mapping[str, State]
 
 def kept_of(record: Record) -> Kept:
     """Of a storage that an older program made: all replicas are the established session."""
-    return record.kept or first_kept(record.replicas.numbers(), record.replicas.epoch)
+    return record.kept or first_kept(record.replicas.weights(), record.replicas.epoch)
 
 
 class Voting:
@@ -131,7 +131,7 @@ class Voting:
         if voters is None:
             return replicas.quorum_holds(names)
         numbers = [number for name in names if (number := replicas.number_of(name)) is not None]
-        return may_attempt(numbers, voters, Evidence(first_kept(replicas.numbers()).established, ()))
+        return may_attempt(numbers, voters, Evidence(first_kept(replicas.weights()).established, ()))
 
     def would_order(self, lost: Collection[str]) -> bool:
         """Whether all replicas but these could order if they met now, as far as it is known here."""
@@ -200,7 +200,7 @@ class Voting:
     def force(self, replicas: ReplicaSet) -> None:
         """A set of a later epoch, by force: it is the established session, and all from before is gone. A replica
         that comes to it later takes over what the others have established since."""
-        kept = first_kept(replicas.numbers(), replicas.epoch)
+        kept = first_kept(replicas.weights(), replicas.epoch)
         if self.told is not None and self.told.evidence().known.epoch == replicas.epoch:
             kept = kept.learned(self.told.evidence().known)
         self._record.kept = kept
