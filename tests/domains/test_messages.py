@@ -50,7 +50,6 @@ MESSAGES = [
         0,
         [0],
         [],
-        False,
         [0, 1],
         [Loss("b", 65_536)],
         [Joined(0, "bank", "a.x")],
@@ -75,7 +74,7 @@ def test_round_trip(message: Wide) -> None:
 )
 def test_a_line_carries_what_fits_into_a_message(sent: list[tuple[int, str, int]], most: int) -> None:
     carried = [Carried(63, counter, Wide(counter, 3, group, True, bytes(size))) for counter, group, size in sent]
-    line = Line([0], [0], "65536", 65_536, [65_536, 1], [], False, [0, 1], [], [], carried)
+    line = Line([0], [0], "65536", 65_536, [65_536, 1], [], [0, 1], [], [], carried)
     told = bounded(line, most)
     assert len(encode(told)) <= most
     assert told.carried == carried[: len(told.carried)], "the first ones: causes come before effects"

@@ -41,7 +41,7 @@ class Cluster:
         told = decode(line.payload)
         assert isinstance(told, Line)
         for ordinal in (0, 1):
-            self.deliver(ordinal, encode(Line([ordinal], [ordinal], "", 0, [0], [], False, [], [], [], [])))
+            self.deliver(ordinal, encode(Line([ordinal], [ordinal], "", 0, [0], [], [], [], [], [])))
 
     def deliver(self, sender: int, payload: bytes) -> None:
         self.count += 1

@@ -106,6 +106,10 @@ class Author:
         if own is not None:
             self._bytes -= len(own.data)
 
+    def fifo(self) -> list[Wide]:
+        """The fifo messages that have not come back, in order."""
+        return [own for _, own in sorted(self._own.items()) if own.service == Service.FIFO]
+
     def passed_over(self, placed: Placed) -> list[Wide]:
         """Those that can get no place any more, in order."""
         return [

@@ -32,7 +32,8 @@ class Flow:
         """Messages of this cluster that came back."""
         self._site = site
         self._carried: list[Carried] = []
-        """What waits to cross, as the parts have brought it into this configuration; until messages flow."""
+        """What waits to cross, as the parts have brought it into this configuration; until messages flow to other
+        clusters."""
         self._seen = Seen()
         """What this site has delivered."""
         self._kept = Kept()
@@ -43,7 +44,10 @@ class Flow:
 
     def restart(self, *, was_open: bool) -> list[Carried]:
         """The local configuration has ended. Returns what this site carries into the next one."""
-        if was_open:
+        if was_open and self._site.wide.detached:
+            # Authors that had no time to deliver them here send them again, or others for them, in the same order.
+            self._carried = [one for one in self._carried if not self._is_known(one)]
+        elif was_open:
             self._carried = self.home.carried()
         for waiting in self.home.blocked():
             self._kept.add(self._site.name_of(waiting.key[0]), waiting)
@@ -57,11 +61,15 @@ class Flow:
         carried = {one.key: one for line in lines for one in line.carried if one.site < sites}
         self._carried = list(carried.values())
 
+    def _is_known(self, one: Carried) -> bool:
+        sender = SenderId(self._site.domain.name, self._site.name_of(one.site))
+        return self._site.known.has(sender, one.incarnation, Service(one.wide.service), one.wide.counter)
+
     def open(self) -> None:
-        carried, self._carried = self._carried, []
-        if self._site.wide.detached:
-            # What can't cross is for the authors that are here to deliver: they send it again.
-            carried = []
+        carried: list[Carried] = []
+        if not self._site.wide.detached:
+            # Else it can't cross, and is for the authors that are here to deliver: they send it again.
+            carried, self._carried = self._carried, []
         for index, one in enumerate(carried):
             # Before all that is sent in this configuration.
             place = (int(self._site.local), 0, 0, index) if one.wide.service >= Service.AGREED else None
@@ -105,7 +113,6 @@ class Flow:
     def deliver_own(self, wide: Wide, place: tuple[int, ...]) -> None:
         message = Message(self._site.name, self._site.incarnation, wide.counter, wide.service, wide.group, wide.data)
         self._deliver(self._site.domain.name, message, place)
-        self._site.author.done(wide.counter)
 
     def after_line(self, local: tuple[int, ...]) -> tuple[int, ...]:
         """The place of a message that has one in the cluster's own order only."""

@@ -46,12 +46,13 @@ class Meeting:
         self._message_bytes = limits.message_bytes
         self._patience = Patience(limits.confirm_ns)
         self._part: tuple[int, ...] = (site.ordinal,)
-        """Sites that know what this one knows: it comes from the last configuration together with them, and all
-        parts had met there, or they were one part before."""
+        """Sites that have delivered what this one has: it comes from the last configuration together with them, and
+        messages flowed there, or they were one part before."""
         self._together: tuple[int, ...] = (site.ordinal,)
         """Who comes from the last configuration together with this site."""
-        self._apart = False
-        """Its part came together from several wide configurations, and messages have not flowed since."""
+        self._is_ending = False
+        """In a transitional configuration. Sites that part may be delivered different messages there, so nothing is
+        decided any more: two parts would elect differently in one term."""
         self._resigned: str | None = None
         self._votes = 0
         """In this configuration, to replace a representative."""
@@ -63,18 +64,19 @@ class Meeting:
     def stay_together(self, members: tuple[int, ...]) -> None:
         """A transitional configuration: these go on together."""
         self._together = members
+        self._is_ending = True
 
     def restart(self) -> None:
         """The next local configuration begins."""
         if self._site.phase is Phase.OPEN:
-            self._apart = False
-        if self._site.phase is Phase.MEETING:
-            self._part = tuple(member for member in self._part if member in self._together)
-        else:
             self._part = self._together
+        else:
+            # Parts that have met and were not led to the same place yet are still at different ones.
+            self._part = tuple(member for member in self._part if member in self._together)
         self.term, self.representative, self._resigned = 0, None, None
         self.ports, self.lines, self._votes = {}, [], 0
         self._told = -1
+        self._is_ending = False
 
     def say_line(self, carried: list[Carried]) -> None:
         """One site of each part says where it is, and what it carries."""
@@ -89,7 +91,6 @@ class Meeting:
             max(site.floor, site.wide.number),
             list(site.line),
             site.known.table(),
-            self._apart,
             *site.views.line(members),
             carried,
         )
@@ -130,11 +131,15 @@ class Meeting:
     # -- meeting
 
     def line(self, line: Line) -> None:
+        if self._is_ending:
+            return
         if self._site.phase is Phase.MEETING and set(line.members) <= set(self._site.members):
             self.lines.append(line)
             self._met()
 
     def port(self, name: str, port: Port) -> None:
+        if self._is_ending:
+            return
         gateways = self._site.domain.gateways
         if port.rules.gateways == self._rules.gateways and gateways[port.rank : port.rank + 1] != (name,):
             self._site.malformed += 1
@@ -157,7 +162,6 @@ class Meeting:
         if told != set(site.members) or any(name not in self.ports for name in gateways):
             return
         self._gateways = found
-        self._apart = any(line.apart for line in self.lines) or len({line.conf for line in self.lines}) > 1
         site.met(self.lines)
         if gateways:
             site.phase = Phase.CATCHING_UP
@@ -201,6 +205,8 @@ class Meeting:
 
     def vote(self, name: str, vote: Vote) -> None:
         """A standby votes the representative out: it counts as one that has resigned."""
+        if self._is_ending:
+            return
         if name not in self.ports:
             self._site.malformed += 1
         elif vote.term == self.term and self.representative not in (None, name):

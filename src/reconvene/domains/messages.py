@@ -230,7 +230,8 @@ _Table = Annotated[list[SeenEntry], Meta(max_length=1 << 14)]
 
 class Line(Struct, array_like=True, frozen=True):
     members: Annotated[list[Ordinal], Meta(min_length=1, max_length=MAX_SITES)]
-    """For whom it speaks: those that came from the sender's last configuration together with it."""
+    """For whom it speaks: those that came from the sender's last configuration together with it, and have delivered
+    the same."""
     gateways: Annotated[list[Ordinal], Meta(max_length=MAX_SITES)]
     """Those of them that are gateways, each by its own configuration."""
     conf: str
@@ -240,8 +241,6 @@ class Line(Struct, array_like=True, frozen=True):
     """The last place that they delivered up to."""
     seen: _Table
     """What any of them, or of those they met before, has delivered."""
-    apart: bool
-    """They have met, and some of them were not let into `conf` yet."""
     before: Annotated[list[Ordinal], Meta(max_length=MAX_SITES)]
     """The members of their last local configuration."""
     lost: Annotated[list[Loss], Meta(max_length=MAX_SITES)]

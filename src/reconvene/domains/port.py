@@ -285,7 +285,9 @@ class Site:
     def _leave(self, number: int, seen: Iterable[Placed], *, is_apart: bool) -> None:
         """Another wide configuration begins. A site that is not led there from where it is (`is_apart`), or of which
         messages can get no place in it, since others have seen them, leaves the last one through one of its own:
-        there it delivers those."""
+        there it delivers those. Its fifo messages wait for nobody: it has delivered all of them before it goes on."""
+        for wide in self.author.fifo():
+            self.flow.deliver_own(wide, self.line)
         placed = {(one.site, one.incarnation): one for one in seen}.get((self.name, self.incarnation))
         lost = [] if placed is None else self.author.passed_over(placed)
         if lost or is_apart:
@@ -293,6 +295,7 @@ class Site:
             self._enter(WideConf(conf, True, self.wide.number, (self.domain.name,), True))
         for wide in lost:
             self.flow.deliver_own(wide, self.flow.after_line((0, wide.counter)))
+            self.author.done(wide.counter)
 
     # -- messages
 

@@ -75,7 +75,7 @@ class Representing:
             lines += [(line.conf, tuple(line.line)) for line in site.meeting.lines]
         number = site.meeting.ports[site.name].number
         found = [index for conf, line in lines if (index := gateway.find(conf, line)) is not None]
-        self._strangers = len(found) < len(lines) or any(line.apart for line in site.meeting.lines)
+        self._strangers = len(found) < len(lines)
         self._cursor = min(found) if found else self._present(number)
         for cross in sorted(site.home.crossings):
             self._launch(cross, again=True)
@@ -101,6 +101,8 @@ class Representing:
         while len(site.control) < _AHEAD and gateway.permitted(self._cursor, number):
             entry = gateway.entry(self._cursor)
             if isinstance(entry, Brought):
+                if self._has_left(entry):
+                    return
                 self._bring(entry)
             elif isinstance(entry, Told):
                 news = News(site.term, list(entry.place), self._passing(entry.roster))
@@ -116,6 +118,18 @@ class Representing:
         elif site.is_open:
             self._tell()
             self._cross()
+
+    def _has_left(self, entry: Brought) -> bool:
+        """A member of this local configuration has gone on to a later one, and sent this from there. What it sent
+        here before may never come, so nobody may see what follows it as long as this configuration lasts."""
+        site, crossing = self._site, entry.crossing
+        sender = entry.id[0].removeprefix(f"{site.domain.name}.")
+        return (
+            crossing.domain == site.domain.name
+            and sender in map(site.name_of, site.members)
+            and crossing.conf.isdecimal()
+            and int(crossing.conf) > int(site.local)
+        )
 
     def _stand_by(self) -> None:
         gateway, site = self._gateway, self._site
