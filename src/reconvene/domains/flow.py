@@ -49,8 +49,8 @@ class Flow:
             self._carried = [one for one in self._carried if not self._is_known(one)]
         elif was_open:
             self._carried = self.home.carried()
-        for waiting in self.home.blocked():
-            self._kept.add(self._site.name_of(waiting.key[0]), waiting)
+        for behind, waiting in self.home.blocked():
+            self._kept.add(self._site.name_of(waiting.key[0]), behind, waiting)
         self.home = Home()
         self._early.clear()
         return self._carried
@@ -71,6 +71,8 @@ class Flow:
             # Else it can't cross, and is for the authors that are here to deliver: they send it again.
             carried, self._carried = self._carried, []
         for index, one in enumerate(carried):
+            if self._is_known(one):
+                continue  # it has its place: a site that entered after that place does not deliver it any more
             # Before all that is sent in this configuration.
             place = (int(self._site.local), 0, 0, index) if one.wide.service >= Service.AGREED else None
             self._take_home(one.site, one.incarnation, one.wide, place, again=True)
@@ -139,19 +141,22 @@ class Flow:
         own = brought.domain == self._site.domain.name
         for index, message in zip(brought.indices, brought.messages, strict=True):
             if own:
-                self._overtaken(message)
+                # Messages for this cluster alone that waited behind an earlier one of their sender when the
+                # configuration changed come before this one.
+                self._release(self._kept.before(message))
             self._site.line = (*place, index)
             sender = SenderId(brought.domain, message.site)
             self._site.known.add(sender, message.incarnation, Service(message.service), message.counter)
             self._deliver(brought.domain, message, (*place, index))
             if own and message.site in self._site.domain.sites:
                 self._back(message)
+            if own and not self._site.is_open:
+                # Others, for whom messages flow, have delivered them here: what follows may depend on them.
+                self._release(self._kept.behind(message))
         self._site.line = (*place, brought.count)
 
-    def _overtaken(self, message: Message) -> None:
-        """Messages for this cluster alone that waited behind an earlier one of their sender when the configuration
-        changed come before this one."""
-        for waiting in self._kept.before(message):
+    def _release(self, kept: "Iterable[Waiting]") -> None:
+        for waiting in kept:
             place = None if waiting.place is None else (int(self._site.local), _KEPT_PLACE, *waiting.key)
             self._deliver_home(Waiting(waiting.key, waiting.wide, place, False))
 

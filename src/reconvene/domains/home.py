@@ -77,9 +77,16 @@ class Home:
         self._open[waiting.key] = waiting
         return False
 
-    def blocked(self) -> list[Waiting]:
-        """Those that do not cross, and wait behind one that does; each sender's in its order."""
-        return [waiting for sender in sorted(self._queues) for waiting in self._queues[sender] if not waiting.crosses]
+    def blocked(self) -> Iterator[tuple[int, Waiting]]:
+        """Those that do not cross, and wait behind one that does, each with that one's counter; each sender's in its
+        order."""
+        for sender in sorted(self._queues):
+            behind = 0
+            for waiting in self._queues[sender]:
+                if waiting.holds:
+                    behind = waiting.key[2]
+                elif not waiting.crosses:
+                    yield behind, waiting
 
     def cross(self, keys: list[Key]) -> int:
         """A CROSS has named these. Returns its number."""
@@ -133,24 +140,31 @@ class Home:
 
 class Kept:
     """Messages for this cluster alone that waited behind one that crosses when a local configuration ended: they come
-    before what their sender sent after them. Of so many senders at most; the oldest are dropped."""
+    after that one, and before what their sender sent after them. Of so many senders at most; the oldest are
+    dropped."""
 
     def __init__(self) -> None:
-        self._by_sender: dict[tuple[str, int], deque[Waiting]] = {}
-        """By site and incarnation."""
+        self._by_sender: dict[tuple[str, int], deque[tuple[int, Waiting]]] = {}
+        """By site and incarnation: the counter of the one that it waits behind, and the message."""
 
-    def add(self, site: str, waiting: Waiting) -> None:
+    def add(self, site: str, behind: int, waiting: Waiting) -> None:
         kept = self._by_sender.setdefault((site, waiting.key[1]), deque())
-        if not kept or kept[-1].wide.counter < waiting.wide.counter:
-            kept.append(waiting)
+        if not kept or kept[-1][1].wide.counter < waiting.wide.counter:
+            kept.append((behind, waiting))
         while len(self._by_sender) > _KEPT_SENDERS:
             del self._by_sender[next(iter(self._by_sender))]
 
     def before(self, message: Message) -> Iterator[Waiting]:
         """Removes and returns those that come before this message of their sender, in order."""
         kept = self._by_sender.get((message.site, message.incarnation))
-        while kept and message.service != Service.FIFO and kept[0].wide.counter < message.counter:
-            yield kept.popleft()
+        while kept and message.service != Service.FIFO and kept[0][1].wide.counter < message.counter:
+            yield kept.popleft()[1]
+
+    def behind(self, message: Message) -> Iterator[Waiting]:
+        """Removes and returns those that waited for this message, in order."""
+        kept = self._by_sender.get((message.site, message.incarnation))
+        while kept and message.service != Service.FIFO and kept[0][0] <= message.counter:
+            yield kept.popleft()[1]
 
 
 def _sender(ordinal: int) -> SenderId:
