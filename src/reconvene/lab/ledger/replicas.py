@@ -61,7 +61,7 @@ class ReplicaLedger:
             found += self._unequal(replicas, green)
             has = {name: {*green[name], *self._pending(replica)} for name, replica in replicas.items()}
             found += self._lacking(has)
-            if holds(list(replicas)):
+            if holds(list(replicas)) and _holds_pending(replicas):
                 for name, replica in replicas.items():
                     found += [f"{name}: {message} is not green" for message in self._pending(replica)]
                     if not replica.primary:
@@ -161,6 +161,12 @@ class ReplicaLedger:
             accepted = self._accepted(author)
             for name, there in has.items():
                 yield from (f"{name} lacks {m}, which {author} accepted" for m in accepted if m not in there)
+
+
+def _holds_pending(component: dict[str, Replica]) -> bool:
+    """Whether these are a quorum of every set that a pending change would make: a change of the replicas, and all
+    that comes after it, waits for that (docs/quorums.md)."""
+    return all(made.quorum_holds(component) for replica in component.values() for made in replica.pending_sets()[1:])
 
 
 def _outposts_ids(replica: Replica, heading: Heading) -> list[str]:
