@@ -54,7 +54,7 @@ def test_a_train_is_joined_in_any_order(length: int, number: int, chance: random
     assert len(parts) == -(-length // ROOM)
     assert all(len(part) == ROOM + SEGMENT_HEADER_BYTES for part in parts[:-1])
     chance.shuffle(parts)
-    joiner = Joiner([A])
+    joiner = Joiner([A], Clock())
     assert [joiner.take(part, A) for part in parts] == [None] * (len(parts) - 1) + [packet]
     assert (joiner.joined, joiner.held, joiner.dropped, joiner.doubled) == (1, 0, 0, 0)
 
@@ -64,7 +64,7 @@ def test_a_train_that_is_received_as_one(length: int, number: int) -> None:
     packet = packet_of(number, length)
     run = cut(packet, number, ROOM)
     assert run is not None
-    joiner = Joiner([A])
+    joiner = Joiner([A], Clock())
     size = ROOM + SEGMENT_HEADER_BYTES
     assert joiner.take_run(memoryview(run), size, A) == packet
     assert joiner.take_run(memoryview(run), size, A) is None, "a second time"
@@ -82,10 +82,10 @@ def test_a_run_that_is_no_whole_train_in_order() -> None:
     doubled = [*parts[:3], parts[2], *parts[4:]]
     mixed = [*parts[:3], other[3], *parts[4:]]
     for run in (swapped, doubled, mixed, parts[1:], parts[:-1], [*parts, other[0]]):
-        joiner = Joiner([A])
+        joiner = Joiner([A], Clock())
         assert joiner.take_run(memoryview(b"".join(run)), size, A) is None
         assert (joiner.joined, joiner.segments, joiner.held) == (0, 0, 0), "nothing was taken"
-    assert Joiner([A]).take_run(memoryview(b"".join(parts)), size, A) == packet_of(1, 1_000)
+    assert Joiner([A], Clock()).take_run(memoryview(b"".join(parts)), size, A) == packet_of(1, 1_000)
 
 
 @given(st.randoms(use_true_random=False))
@@ -103,7 +103,7 @@ def test_as_a_naive_joiner_would(chance: random.Random) -> None:
                 # Late by less than three trains of its sender: doubles come while the train is remembered.
                 sent.append((at + chance.random() * chance.choice((0, 0, 6)), source, number, part))
                 arrived[source, number].add(index)
-    joiner = Joiner([A, B])
+    joiner = Joiner([A, B], Clock())
     got: list[tuple[tuple[str, int], bytes]] = []
     for _, source, _, part in sorted(sent, key=lambda each: each[:3]):
         joined = joiner.take(part, source)
@@ -151,7 +151,7 @@ def test_an_old_train_makes_room_without_being_asked_for() -> None:
 
 
 def test_strangers_have_no_part_in_what_is_kept_for_sites() -> None:
-    joiner = Joiner([A, B])
+    joiner = Joiner([A, B], Clock())
     *begun, last = segments(packet_of(1), 1)
     for part in begun:
         joiner.take(part, A)
@@ -164,7 +164,7 @@ def test_strangers_have_no_part_in_what_is_kept_for_sites() -> None:
 
 
 def test_a_train_from_an_unknown_address_is_joined_too() -> None:
-    joiner = Joiner([A])
+    joiner = Joiner([A], Clock())
     assert [joiner.take(part, STRANGER) for part in segments(packet_of(1), 1)][-1] == packet_of(1)
 
 
@@ -184,7 +184,7 @@ def test_a_train_from_an_unknown_address_is_joined_too() -> None:
     ],
 )
 def test_a_malformed_segment(segment: bytes, reason: Reason) -> None:
-    joiner = Joiner([A])
+    joiner = Joiner([A], Clock())
     with pytest.raises(Refused) as refused:
         joiner.take(memoryview(segment), A)
     assert refused.value.reason is reason
@@ -192,7 +192,7 @@ def test_a_malformed_segment(segment: bytes, reason: Reason) -> None:
 
 
 def test_segments_that_contradict_each_other() -> None:
-    joiner = Joiner([A])
+    joiner = Joiner([A], Clock())
     joiner.take(memoryview(header(0, 3, 1) + b"x"), A)
     with pytest.raises(Refused, match="a segment of 4 in a train of 3"):
         joiner.take(memoryview(header(1, 4, 1) + b"x"), A)
@@ -200,7 +200,7 @@ def test_segments_that_contradict_each_other() -> None:
 
 
 def test_a_train_longer_than_a_datagram() -> None:
-    joiner = Joiner([A])
+    joiner = Joiner([A], Clock())
     joiner.take(memoryview(header(0, 3, 1) + bytes(40_000)), A)
     with pytest.raises(Refused, match="more than 65507 bytes"):
         joiner.take(memoryview(header(1, 3, 1) + bytes(40_000)), A)
@@ -227,7 +227,7 @@ def test_what_strangers_can_make_a_site_hold(sent: list[tuple[tuple[str, int], i
 
 @given(st.binary(max_size=400), st.integers(1, 200))
 def test_any_bytes_as_a_run(run: bytes, size: int) -> None:
-    joiner = Joiner([A])
+    joiner = Joiner([A], Clock())
     got = joiner.take_run(memoryview(run), size, A)
     assert got is None or run[0] == SEGMENT_MARK
     with suppress(Refused):

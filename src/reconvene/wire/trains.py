@@ -17,7 +17,6 @@ hold is bounded for each address of a site, and for all other addresses together
 Promised: for any input, `Joiner.take` and `Joiner.take_run` return or raise `Refused`, and nothing else.
 """
 
-import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from struct import Struct
@@ -96,7 +95,7 @@ class _Origin:
 class Joiner:
     """Joins the segments that arrive at one site."""
 
-    def __init__(self, sites: Iterable[Hashable], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, sites: Iterable[Hashable], clock: Callable[[], float]) -> None:
         """`sites`: the addresses of the other sites."""
         self._near = {address: _Origin() for address in sites}
         self._far = _Origin()

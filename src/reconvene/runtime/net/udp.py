@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import Callable, Sequence
 
 from reconvene.errors import Rejected
@@ -86,7 +87,7 @@ class Udp:
         self.frame_bytes = self.packet_bytes if self._trains is None else self._trains.frame_bytes
         for sock in self._sockets:
             join_runs(sock)
-        self._joiner = Joiner(others)
+        self._joiner = Joiner(others, time.monotonic)
         self._refusals = Refusals(log)
         self._sealer = Sealer(config.cluster, numbers.ordinal, keys)
         self._sessions = SealSessions(

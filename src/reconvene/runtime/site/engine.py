@@ -34,6 +34,7 @@ _DRAIN_S = 2.0
 """How long a clean leave waits for what was accepted to reach everyone."""
 _ADAPT_EVERY_NS = 50_000_000
 """How often the size of frames is adapted to the loss."""
+_NEVER_NS = 1 << 63
 _FAREWELLS = 3
 _FAREWELL_GAP_S = 0.02
 """A leave is reported more than once, since datagrams get lost."""
@@ -63,7 +64,8 @@ class SiteEngine(SiteState):
         """Since the last turn something was requested of groups, or of the log."""
         self._later: list[tuple[tuple[int, ...], bytes]] = []
         """Acks of channels, which leave once programs have seen what is acknowledged."""
-        self._adapt_at = 0
+        self._adapt_at = 0 if transport.frame_bytes > transport.packet_bytes else _NEVER_NS
+        """When the size of frames is looked at next: it changes only where a frame may take several packets."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
         self._wall_offset_ns = self._world.time_ns() - self._now()
