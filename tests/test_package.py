@@ -68,7 +68,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
     finished = build(out)
     assert finished.returncode == 0, finished.stderr
-    lines = [line.strip() for line in finished.stdout.splitlines() if "pure Python" in line]
+    output = finished.stdout + finished.stderr
+    lines = [line.strip() for line in output.splitlines() if "pure Python" in line]
     assert len(lines) == 1
     assert re.fullmatch(r"reconvene: pure Python, which is slower: no C compiler \(\S+\) was found; .*", lines[0])
     (built,) = out.glob("*-py3-none-any.whl")
