@@ -13,10 +13,10 @@ PART ?= $(if $(SEEDS)$(ARGS),sim,all)
 CODE := src tests scripts examples $(if $(wildcard bench/*.py),bench)
 PROFILES ?= chaos,log,isis,dynamic,outposts,wide
 
-.PHONY: help setup test test-all seeds check format demo soak bench docs docs-check lock clean
+.PHONY: help setup test test-all test-compiled seeds check format compiled pure demo soak bench docs docs-check lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## create .venv with the pinned dependencies, if it is not up to date
 	@scripts/setup
@@ -24,8 +24,12 @@ setup: ## create .venv with the pinned dependencies, if it is not up to date
 test: setup ## run the tests that every change needs, in minutes (ARGS="-k name" selects)
 	@scripts/test short $(WORKERS) $(ARGS)
 
-test-all: setup ## run all tests
+test-all: setup ## run all tests, and those of the protocols on the compiled build too
 	@scripts/test all $(WORKERS) $(ARGS)
+	$(if $(ARGS),,@scripts/test compiled $(WORKERS))
+
+test-compiled: setup ## run the tests of the protocols on the compiled build, which it makes in out/compiled
+	@scripts/test compiled $(WORKERS) $(ARGS)
 
 seeds: setup ## run the seeds of this commit in the simulator, as `make test` does (SEEDS=17-20 PROFILES=log: others)
 	@$(BIN)/python scripts/seeds.py $(or $(SEEDS),commit) --profiles $(PROFILES) --jobs $(WORKERS)
@@ -39,6 +43,12 @@ check: setup ## check lint, formatting, types and links
 format: setup ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+compiled: setup ## compile the hot modules of src to machine code, in place; a minute or two
+	@$(BIN)/python scripts/compile.py in-place
+
+pure: setup ## remove what `make compiled` made
+	@$(BIN)/python scripts/compile.py remove
 
 demo: setup ## run an election on five real sites while the network breaks (ARGS=--keep leaves them running)
 	@$(BIN)/reconvene demo --dir out/demo $(ARGS)
@@ -74,4 +84,6 @@ lock: ## write the lock files again (ARGS=--upgrade takes the newest versions)
 
 clean: ## remove .venv and everything generated
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out
+	find src -name '*.so' -delete
+	rm -f src/reconvene/compiled.sha256
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,6 +3,11 @@
 A test without a mark is in both suites: `make test` and `make test-all`. The mark `long` takes it out of `make test`;
 the reason stands beside the mark. The tests in long.txt have this mark too. The mark `slow` takes a test out of both:
 `make soak PART=certificates` runs it.
+
+`make test-all` also runs the tests of the protocols on the compiled build, from out/compiled: scripts/test names
+their folders. Two marks are about that. `compiled`: the test compares that build with the pure one, and runs on it
+only. `pure`: the test runs on the pure build only, because it replaces a method of a core class or inherits from a
+core class, as the tests of planted bugs do; compiled classes allow neither. The tests in pure.txt have this mark.
 """
 
 import gc
@@ -16,6 +21,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.once import Once
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+import reconvene
+from reconvene.build import Build, current_build
 
 if TYPE_CHECKING:
     from tests.sim.core_cluster import SimCluster
@@ -31,20 +39,36 @@ TESTS = Path(__file__).parent
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long(reason): not in make test; run by make test-all")
+    config.addinivalue_line("markers", "compiled: on the compiled build only; run by make test-compiled")
+    config.addinivalue_line("markers", "pure: not on the compiled build")
+    if current_build() is not Build.PURE and Path(reconvene.__file__).is_relative_to(TESTS.parent / "src"):
+        raise pytest.UsageError("src has compiled modules, and the tests are for pure Python there: run make pure")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    listed = long_tests()
+    long, pure = long_tests(), pure_tests()
     for item in items:
-        if item.nodeid.removeprefix("tests/") in listed:
+        name = item.nodeid.removeprefix("tests/")
+        if name in long:
             item.add_marker(pytest.mark.long("see long.txt"))
+        if not pure.isdisjoint((name, name.partition("[")[0], name.partition("::")[0])):
+            item.add_marker(pytest.mark.pure)
     items.sort(key=_rank)
 
 
 def long_tests() -> frozenset[str]:
     """The ids in long.txt, without the folder."""
-    lines = (TESTS / "long.txt").read_text(encoding="utf-8").splitlines()
+    return _listed("long.txt")
+
+
+def pure_tests() -> frozenset[str]:
+    """The ids in pure.txt, without the folder. A file stands for its tests, a test for all of its parameters."""
+    return _listed("pure.txt")
+
+
+def _listed(name: str) -> frozenset[str]:
+    lines = (TESTS / name).read_text(encoding="utf-8").splitlines()
     return frozenset(line for line in lines if line and not line.startswith("#"))
 
 

@@ -236,7 +236,7 @@ LAYERS = (
             *("config", "diagnostics", "access", "net", "engine", "clients"),
         ),
     ),
-    Layer("public", ("", "blocking"), uses=("words", "entries", "config", "access", "client")),
+    Layer("public", ("", "blocking", "build"), uses=("words", "entries", "config", "access", "client")),
     # Pages for people, from plain data.
     Layer("report", ("report.*",), uses=("words", "trace", "verify")),
     # What a site would find on this machine.

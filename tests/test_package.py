@@ -5,6 +5,7 @@ Needs the package registry, as `make setup` does.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,11 +37,17 @@ append = { node = "a", count = 5, size = 64 }
 """
 
 
-def run(*command: str | Path, where: Path) -> subprocess.CompletedProcess[str]:
+def run(*command: str | Path, where: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """The environment variables without the packages and paths of this test."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return subprocess.run(
-        command, cwd=where, env=kept, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        command,
+        cwd=where,
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
     )
 
 
@@ -50,12 +57,36 @@ def done(*command: str | Path, where: Path) -> str:
     return finished.stdout
 
 
+def build(out: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Builds the wheel, on a path without a C compiler."""
+    pip = (sys.executable, "-m", "pip", "wheel", "-v", "--no-deps", "--no-build-isolation", "-w", out, ROOT)
+    return run(*pip, where=out, PATH=str(out), **environment)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
-    done(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", out, ROOT, where=out)
-    (built,) = out.glob("*.whl")
+    finished = build(out)
+    assert finished.returncode == 0, finished.stderr
+    output = finished.stdout + finished.stderr
+    lines = [line.strip() for line in output.splitlines() if "pure Python" in line]
+    assert len(lines) == 1
+    assert re.fullmatch(r"reconvene: pure Python, which is slower: no C compiler \(\S+\) was found; .*", lines[0])
+    (built,) = out.glob("*-py3-none-any.whl")
     return built
+
+
+def test_a_compiled_wheel_that_was_asked_for_is_not_pure(tmp_path: Path) -> None:
+    finished = build(tmp_path, RECONVENE_BUILD="compiled")
+    assert finished.returncode != 0
+    assert "RECONVENE_BUILD=compiled: no C compiler (" in finished.stdout + finished.stderr
+    assert list(tmp_path.glob("*.whl")) == []
+
+
+def test_an_unknown_build_is_refused(tmp_path: Path) -> None:
+    finished = build(tmp_path, RECONVENE_BUILD="fast")
+    assert finished.returncode != 0
+    assert "RECONVENE_BUILD=fast: expected pure, compiled or nothing" in finished.stdout + finished.stderr
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +129,7 @@ def test_the_wheel_has_every_file_of_the_packages(wheel: Path) -> None:
 
 def test_the_program_elsewhere(place: Path) -> None:
     reconvene = place / "bin" / "reconvene"
-    assert done(reconvene, "--version", where=place) == f"reconvene {__version__}\n"
+    assert done(reconvene, "--version", where=place) == f"reconvene {__version__} (pure)\n"
     (place / "scenario.toml").write_text(SCENARIO)
     told = json.loads(done(reconvene, "sim", "scenario.toml", "--trace", "trace", "--json", where=place))
     assert told["messages"] == 5

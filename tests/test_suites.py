@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark.expression import Expression
-from tests.conftest import long_tests
+from tests.conftest import long_tests, pure_tests
 
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests"
@@ -34,10 +34,13 @@ def chosen(expression: str, marks: set[str]) -> bool:
     return Expression.compile(expression).evaluate(has)
 
 
-@pytest.mark.parametrize("marks", [set(), {"long"}, {"slow"}, {"long", "slow"}], ids=sorted)
+@pytest.mark.parametrize(
+    "marks", [set(), {"long"}, {"slow"}, {"long", "slow"}, {"pure"}, {"pure", "long"}, {"compiled"}], ids=sorted
+)
 def test_every_test_is_in_a_suite(marks: set[str]) -> None:
-    short, everything = (chosen(SUITES[suite], marks) for suite in ("short", "all"))
+    short, everything, compiled = (chosen(SUITES[suite], marks) for suite in ("short", "all", "compiled"))
     assert everything or not short, "make test-all runs all that make test runs"
+    everything |= compiled  # make test-all runs that suite too
     assert everything != any(chosen(expression, marks) for expression in SOAK), "the soak has the others"
 
 
@@ -67,8 +70,9 @@ def marked(file: Path) -> set[str]:
     return set(re.findall(r"^@pytest\.mark\.(?:long|slow)\b.*\n(?:@.*\n)*(?:async )?def (\w+)", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("test", sorted(long_tests()))
-def test_what_the_list_of_long_tests_names_exists(test: str) -> None:
-    file, name = test.split("::", 1)
+@pytest.mark.parametrize("test", sorted(long_tests() | pure_tests()))
+def test_what_the_lists_of_tests_name_exists(test: str) -> None:
+    file, _, name = test.partition("::")
     function = name.split("[")[0]
-    assert re.search(rf"\bdef {function}\(", (TESTS / file).read_text(encoding="utf-8"))
+    assert not name or re.search(rf"\bdef {function}\(", (TESTS / file).read_text(encoding="utf-8"))
+    assert (TESTS / file).is_file()

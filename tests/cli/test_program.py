@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconvene import __version__
+from reconvene.build import current_build
 from reconvene.cli import main
 
 SMALL = """
@@ -73,7 +74,7 @@ def test_an_unknown_command_is_told_which_it_may_have_been(capsys: pytest.Captur
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("--version") == 0
-    assert capsys.readouterr().out == f"reconvene {__version__}\n"
+    assert capsys.readouterr().out == f"reconvene {__version__} ({current_build()})\n"
 
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:

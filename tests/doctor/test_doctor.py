@@ -69,6 +69,7 @@ def test_a_site_that_can_run(place: Place, capsys: pytest.CaptureFixture[str]) -
     assert code == 0
     for check in ("python", "packages", "directory", "sites", "mtu", "loopback", "clients.unix"):
         assert found[check]["level"] == "ok", found[check]
+    assert found["build"]["level"] == "advice", "these tests run on the pure build"
     assert found["sites.a"]["seen"] == f"127.0.0.1:{place.datagrams} is free for datagrams"
     assert found["disk sync"]["seen"].endswith(" fdatasyncs of 4KiB")
     assert [path.name for path in place.directory.iterdir()] == ["site.toml"], "nothing is left behind"

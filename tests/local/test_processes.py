@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconvene import __version__
+from reconvene.build import current_build
 from reconvene.errors import Unavailable
 from reconvene.local.processes import Proc, kill_all, spawn, state_of, wait_ended
 
@@ -74,7 +75,7 @@ def test_spawned_apart(tmp_path: Path) -> None:
     log.write_text("before\n")
     process = spawn(["--version"], log)
     assert wait_ended([process], 20) == []
-    assert log.read_text() == f"before\nreconvene {__version__}\n"
+    assert log.read_text() == f"before\nreconvene {__version__} ({current_build()})\n"
 
 
 def test_a_log_that_can_not_be_written(tmp_path: Path) -> None:

@@ -59,7 +59,9 @@ def _dispatch(arguments: list[str]) -> int:
             print(overview())
             return 0
         case ["--version", *_]:
-            print(f"reconvene {__version__}")
+            from reconvene.build import current_build
+
+            print(f"reconvene {__version__} ({current_build()})")
             return 0
         case [first, *rest] if first in FAMILIES:
             return _in_family(first, rest)

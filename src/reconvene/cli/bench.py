@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table as RichTable
 
+from reconvene.build import current_build
 from reconvene.cli._output import VIOLATED, print_json, refuse
 from reconvene.lab.bench import BENCHES, PEERS, PLOTTED, Settings, Sheet, Table, load, missing
 from reconvene.lab.bench.plotting import HOW, can_plot
@@ -46,7 +47,7 @@ def bench_command(
     except OwnSitesFailed as error:
         refuse(str(error), as_json, VIOLATED)
     if as_json:
-        print_json({"bench": sheet.bench, "rows": sheet.rows})
+        print_json({"bench": sheet.bench, "build": current_build(), "rows": sheet.rows})
     else:
         _show(sheet)
     _show_plots(sheet)
@@ -90,6 +91,7 @@ def _show(sheet: Sheet) -> None:
         console.print()
     for note in sheet.notes:
         print(note)
+    print(f"build: {current_build()}")
     sys.stdout.flush()
 
 

@@ -10,9 +10,10 @@ what is to be written and what happened. docs/log.md explains the whole.
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
-from msgspec import Struct, msgpack
+from msgspec import msgpack
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, Event, LayerEvent
 from reconvene.corel.after_sync import (
@@ -70,7 +71,8 @@ _LINE_AFTER_NS = 100_000_000
 """How long a green line waits for a write that it can go with."""
 
 
-class LogEffects(Struct):
+@dataclass(slots=True)
+class LogEffects:
     """What a turn ends with."""
 
     token: int

@@ -4,8 +4,10 @@ import platform
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import assert_never
 
 from reconvene import __version__
+from reconvene.build import Build, current_build
 from reconvene.doctor.finding import Finding, advise, fine, wrong
 from reconvene.doctor.java import HOW_TO_GET_JAVA, OLDEST_JAVA, find_java
 
@@ -24,6 +26,7 @@ _FOR_SPARK = ("pyspark", "pyarrow", "pandas")
 
 def look_at_program() -> Iterator[Finding]:
     yield fine("python", f"{platform.python_implementation()} {platform.python_version()}, reconvene {__version__}")
+    yield _look_at_build()
     broken = [f"{package} ({problem})" for package in _NEEDED if (problem := _problem(_NEEDED[package]))]
     if broken:
         names = " ".join(package.partition(" ")[0] for package in broken)
@@ -32,6 +35,19 @@ def look_at_program() -> Iterator[Finding]:
         yield advise("packages", f"without uvloop ({problem}) a site is slower", "pip install uvloop")
     else:
         yield fine("packages", ", ".join(f"{name} {version(name)}" for name in (*_NEEDED, "uvloop")))
+
+
+def _look_at_build() -> Finding:
+    match build := current_build():
+        case Build.COMPILED:
+            return fine("build", "compiled: the hot modules are machine code")
+        case Build.PURE:
+            seen = "pure Python: sites are slower than with the compiled build"
+            change = "install gcc and python3-dev, then: pip install --force-reinstall --no-deps ."
+            return advise("build", seen, change)
+        case Build.STALE:
+            return wrong("build", "machine code of another source than the files here", "make compiled, or make pure")
+    assert_never(build)
 
 
 def look_at_spark() -> Iterator[Finding]:

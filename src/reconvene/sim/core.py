@@ -11,7 +11,7 @@ from reconvene.core.record import boot
 from reconvene.core.site import Site
 from reconvene.corel.replica import Replica
 from reconvene.ids import Service
-from reconvene.stack.stack import Stack
+from reconvene.sim.evs_site import EvsSite
 from reconvene.stack.turn import Turn
 from reconvene.storage.tables import Op, Reader
 
@@ -89,19 +89,6 @@ class LogCore(Protocol):
     def site(
         self, options: Options, ordinal: int, names: Sequence[str], record: bytes, tables: Reader, now: int
     ) -> LogLike: ...
-
-
-class EvsSite(Stack):
-    """The stack `evs`: a bare site. Its application submits to the site itself."""
-
-    def submit(self, service: Service, payload: bytes, now: int) -> None:
-        self.site.submit(service, payload, now)
-
-    def room(self) -> int:
-        return self.site.room()
-
-    def withdraw(self) -> int:
-        return self.site.withdraw()
 
 
 class _RealCore:

@@ -6,7 +6,7 @@ sites, each in a network of its own.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from random import Random
 
 from reconvene.core.options import Options
@@ -51,8 +51,8 @@ class _Networks:
     def traffic(self) -> Traffic:
         total = Traffic()
         for cluster in self._clusters:
-            for field in Traffic.__slots__:
-                setattr(total, field, getattr(total, field) + getattr(cluster.network.traffic, field))
+            for name, count in asdict(cluster.network.traffic).items():
+                setattr(total, name, getattr(total, name) + count)
         return total
 
 

@@ -85,6 +85,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("atop", "--json", "--peer", "") == 0
     assert json.loads(capsys.readouterr().out) == {
         "bench": "atop",
+        "build": "pure",
         "rows": [
             {
                 "work": "agreed 100 B",
@@ -108,7 +109,7 @@ def test_for_people_and_without_matplotlib(
     captured = capsys.readouterr()
     assert "a title" in captured.out
     assert "12.5" in captured.out
-    assert "a note" in captured.out
+    assert "a note\nbuild: pure\n" in captured.out
     assert captured.err == "no plots without matplotlib: pip install 'reconvene[report]' adds them\n"
 
 

@@ -6,6 +6,8 @@ and after every frame that its acks name. Frames that all members have are known
 within the network sliding window.
 """
 
+from dataclasses import dataclass
+
 from reconvene.core.multicast.acks import Acks
 from reconvene.core.multicast.nacks import Nacks
 from reconvene.core.multicast.packing import FRAGMENT
@@ -23,21 +25,19 @@ _ACTIVE_NS = 100_000_000
 """A member that sent within this time and two round trips counts as sending, and has a share of the window."""
 
 
+@dataclass(slots=True)
 class Counters:
     """Counts of what was dropped, repeated or asked for: everything outside the normal path."""
 
-    __slots__ = ("alives", "duplicates", "malformed", "nacks", "other_lists", "overflow", "resent", "stale")
-
-    def __init__(self) -> None:
-        self.alives = 0
-        self.duplicates = 0
-        self.malformed = 0
-        self.nacks = 0
-        self.other_lists = 0
-        """Ignored beacons of sites whose list of the cluster's sites contradicts this one's."""
-        self.overflow = 0
-        self.resent = 0
-        self.stale = 0
+    alives: int = 0
+    duplicates: int = 0
+    malformed: int = 0
+    nacks: int = 0
+    other_lists: int = 0
+    """Ignored beacons of sites whose list of the cluster's sites contradicts this one's."""
+    overflow: int = 0
+    resent: int = 0
+    stale: int = 0
 
 
 class Multicast:

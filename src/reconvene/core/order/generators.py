@@ -10,7 +10,7 @@ the same weights and spreads each rank's slots evenly.
 
 from bisect import bisect_left, bisect_right, insort
 from math import gcd
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 __all__ = ["LowDiscrepancy", "PseudoRandom", "Sequence", "make_sequence"]
 
@@ -82,9 +82,9 @@ class PseudoRandom:
 
     __slots__ = ("_blocks", "_members", "_owners", "_seed", "_stretch")
 
-    BLOCK = 256
-    KEPT = 64
-    STRETCH = 64
+    BLOCK: ClassVar[int] = 256
+    KEPT: ClassVar[int] = 64
+    STRETCH: ClassVar[int] = 64
 
     def __init__(self, weights: list[int], seed: tuple[int, int]) -> None:
         self._members = len(weights)

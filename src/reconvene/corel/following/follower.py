@@ -6,13 +6,13 @@ passes on only what is on its stable storage; its layout, sessions, snapshots an
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import DecodeError, Struct, msgpack
+from msgspec import DecodeError, msgpack
 
 from reconvene.corel.after_sync import Report
 from reconvene.corel.batch import Heading, decode_heading
 from reconvene.corel.events import Green, LogEvent, Restored
 from reconvene.corel.following.messages import PulledBatch
-from reconvene.corel.keeping.layout import FOLLOWING, decode_base
+from reconvene.corel.keeping.layout import FOLLOWING, Following, decode_base
 from reconvene.corel.keeping.load import create, exists, start
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.replica import LogEffects, Replica
@@ -20,17 +20,10 @@ from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.storage.tables import Op, Put, Reader
 
-__all__ = ["Follower", "Following", "first_follower_ops", "is_followers"]
+__all__ = ["Follower", "first_follower_ops", "is_followers"]
 
 _NOBODY = ReplicaSet.first(("-",))
 """The replicas of a log of which nothing is known yet."""
-
-
-class Following(Struct, array_like=True):
-    """What is stored of the log that is followed."""
-
-    origin: str = ""
-    """The cluster whose log it is; empty: nothing of it has come yet."""
 
 
 def is_followers(tables: Reader) -> bool:

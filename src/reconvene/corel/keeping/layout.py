@@ -33,7 +33,8 @@ from reconvene.voting import Kept
 
 __all__ = [
     "ACCEPTED", "BASE", "BODIES", "FOLDED", "FOLLOWING", "FORMAT", "GREEN", "HOLDS", "LINE", "NAMES", "PIECES",
-    "RECORD", "RED", "SESSIONS", "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "Seen",
+    "RECORD", "RED", "SESSIONS", "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Following", "Line", "Place", "Record",
+    "Seen",
     "accepted_key", "batch_of", "body_key", "decode_base", "decode_line", "decode_place", "decode_record",
     "encode_place", "green_key", "name_key", "piece_key", "position_of", "red_key", "session_key", "snapshot_key",
     "table_end", "timestamp_of", "void_key", "yellow_key",
@@ -228,6 +229,13 @@ class Base(Struct, kw_only=True):
     """Of the bodies below, in bytes."""
     names: dict[int, str] = field(default_factory=dict)
     """By number: the names of all replicas that there were below."""
+
+
+class Following(Struct, array_like=True):
+    """What a follower stores of the log that it follows."""
+
+    origin: str = ""
+    """The cluster whose log it is; empty: nothing of it has come yet."""
 
 
 class Line(Struct, array_like=True, frozen=True):

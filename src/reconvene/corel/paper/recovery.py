@@ -164,7 +164,7 @@ class Recovery:
             self.phase = Phase.OUTSIDE
             self._writes.after(Renew(self._number))
             return
-        if plan is None or name not in (*plan.participants, *plan.followers):
+        if plan is None or (name not in plan.participants and name not in plan.followers):
             self.phase = Phase.OUTSIDE
             return
         self.plan = plan

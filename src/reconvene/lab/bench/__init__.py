@@ -13,6 +13,7 @@ __all__ = ["BENCHES", "PEERS", "PLOTTED", "Row", "Settings", "Sheet", "Table", "
 BENCHES: dict[str, str] = {
     "agreed": "messages a second through three sites, all sending (on this machine)",
     "atop": "latency of the total orders as some members send less and less (virtual time)",
+    "compiled": "seeds of the simulator a core-second, compiled beside pure Python (on this machine)",
     "durable": "appends to three replicas on a disk: throughput, latency, and without one of them (on this machine)",
     "followers": "appends beside 20 followers, and reads at a follower beside a replica (on this machine)",
     "frame": "what a frame and a message cost in the core (on this machine)",

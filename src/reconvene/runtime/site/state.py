@@ -5,6 +5,7 @@
 
 import logging
 import os
+from dataclasses import asdict
 
 from reconvene.core.site import Site
 from reconvene.errors import Rejected
@@ -191,7 +192,7 @@ class SiteState:
         core = self._site.counters
         return {
             **self._notes.counts,
-            **{name: getattr(core, name) for name in core.__slots__},
+            **asdict(core),
             **self._transport.counters(),
             **(NO_WIDE_COUNTERS if self._part is None else self._part.counters()),
             **(NO_ISIS_COUNTERS if self._isis is None else self._isis.counters()),

@@ -5,17 +5,19 @@ its activity once more, so that one that keeps pausing soon has a small weight t
 with it; each longer time without a pause doubles it again.
 """
 
+from typing import ClassVar
+
 from reconvene.core.order.policies.book_keeper import BookKeeper, Tuning, to_weights
 
 __all__ = ["Damped"]
 
 
 class Damped(BookKeeper):
-    PERIODS = 4
+    PERIODS: ClassVar[int] = 4
     """Periods in a window."""
-    MOST = 4
+    MOST: ClassVar[int] = 4
     """How often the influence is halved at most."""
-    CALM = 16
+    CALM: ClassVar[int] = 16
     """Active periods in a row that undo the first halving; each further one takes twice as many."""
 
     def __init__(self, members: int, rank: int, tuning: Tuning | None = None) -> None:

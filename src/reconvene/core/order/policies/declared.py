@@ -8,6 +8,7 @@ by the plain book-keeper.
 """
 
 from collections import deque
+from typing import ClassVar
 
 from reconvene.core.order.distributions import MAX_TOTAL
 from reconvene.core.order.policies.book_keeper import BookKeeper, Tuning, to_weights, variation
@@ -21,9 +22,9 @@ Schedule = tuple[tuple[int, int], ...]
 
 
 class Declared(BookKeeper):
-    SHORT = 4
+    SHORT: ClassVar[int] = 4
     """The short window is this part of the long one."""
-    MATCH = 2_500
+    MATCH: ClassVar[int] = 2_500
     """How far, in ten-thousandths of total variation, the traffic may be from a pattern that it is taken for."""
 
     def __init__(

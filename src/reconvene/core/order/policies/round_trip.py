@@ -6,15 +6,17 @@ Another member takes over, by introducing the next distribution, once it has had
 for some time. Until then the old book-keeper continues. Two members that both act for a moment do no harm.
 """
 
+from typing import ClassVar
+
 from reconvene.core.order.policies.book_keeper import BookKeeper, Tuning
 
 __all__ = ["RoundTrip"]
 
 
 class RoundTrip(BookKeeper):
-    MARGIN_PERCENT = 70
+    MARGIN_PERCENT: ClassVar[int] = 70
     """A candidate's variance must be below this part of the book-keeper's."""
-    STREAK = 3
+    STREAK: ClassVar[int] = 3
     """In how many reports in a row a candidate's variance must be that low."""
 
     def __init__(self, members: int, rank: int, tuning: Tuning | None = None) -> None:
