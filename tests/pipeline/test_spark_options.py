@@ -48,6 +48,7 @@ def test_settings_are_pairs() -> None:
         ["analyze", PAIR],
         ["campaign", "--runs", "1", "--out", "nowhere"],
         ["trace", "pack", PAIR, "--to", "nowhere"],
+        ["trace", "make", "--events", "1k", "--to", "nowhere"],
         ["pipeline", "export", "--node", "127.0.0.1:1", "--to", "nowhere"],
         ["pipeline", "tally", "--node", "127.0.0.1:1"],
     ],

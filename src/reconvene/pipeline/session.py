@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from reconvene.errors import Malformed, Unavailable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DEFAULT_MASTER", "SHUFFLE_PARTITIONS", "open_session", "parse_conf"]
+__all__ = ["DEFAULT_MASTER", "SHUFFLE_PARTITIONS", "need_spark", "open_session", "parse_conf"]
 
 DEFAULT_MASTER = "local[*,4]"
 """All cores of this machine; a task that fails is tried four times, which a plain `local[*]` does not do."""
@@ -106,6 +107,12 @@ def parse_conf(given: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def need_spark() -> None:
+    """Raises Unavailable where Spark is not installed."""
+    if find_spec("pyspark") is None:
+        raise Unavailable("Spark is not installed; install it with: pip install 'reconvene[spark]'")
+
+
 def _check_conf(session: "SparkSession", conf: Mapping[str, str]) -> None:
     """Spark itself looks at a setting only when it is used."""
     for key, value in conf.items():
@@ -117,10 +124,9 @@ def _check_conf(session: "SparkSession", conf: Mapping[str, str]) -> None:
 
 
 def _make(master: str, app: str, conf: Mapping[str, str]) -> "SparkSession":
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise Unavailable("Spark is not installed; install it with: pip install 'reconvene[spark]'") from None
+    need_spark()
+    from pyspark.sql import SparkSession
+
     # Executors have to find this package and its dependencies: the same interpreter, wherever the command was found.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(app)
