@@ -406,7 +406,7 @@ def test_only_the_commands_of_the_lab_import_it() -> None:
         for _, target in imports(path.read_text(), module, path.name == "__init__.py", known)
         if target.startswith("reconvene.lab")
     }
-    assert importers == {f"reconvene.cli.{name}" for name in ("bench", "campaign", "demo")}
+    assert importers == {f"reconvene.cli.{name}" for name in ("bench", "campaign", "demo", "trace_make")}
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def written(spark: SparkSession, told: Sequence[Told], tmp_path_factory: pytest.
     """One call of the command for all that is looked at below: each costs as many Spark jobs."""
 
     @contextmanager
-    def shared(master: str | None = None, *, app: str = "") -> Iterator[SparkSession]:
+    def shared(*_: object, **__: object) -> Iterator[SparkSession]:
         yield spark
 
     home = tmp_path_factory.mktemp("analyze")

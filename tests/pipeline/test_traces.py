@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -29,11 +30,13 @@ from reconvene.pipeline.refusals import plain_errors
 from reconvene.pipeline.schema import EVENTS, FIELDS, RUNS
 from reconvene.pipeline.shapes import misshapen, rules_of_kind
 from reconvene.pipeline.traces import Traces, read_traces
+from reconvene.pipeline.verify.engine import verify_traces
 from reconvene.trace.events import Row, Run
 from reconvene.trace.parquet import problem_of, read_parquet_runs
 from reconvene.trace.parquet_form import run_directory, run_file
 from reconvene.trace.reader import Trace, read_rows, read_run, read_trace
 from reconvene.trace.writer import write_trace
+from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -303,6 +306,29 @@ def test_rows_in_several_files_and_names_of_every_kind(spark: SparkSession, tmp_
     assert {run.run: rows for run, rows in read_parquet_runs(tmp_path)} == rows_of_run
     assert rows_by_run(read_traces(spark, [tmp_path])) == rows_of_run
     assert rows_by_run(read_traces(spark, [tmp_path.as_uri()])) == rows_of_run
+
+
+@pytest.mark.long("seconds of Spark")
+def test_the_order_is_known_unless_files_overlap(spark: SparkSession, tmp_path: Path) -> None:
+    """And whether or not it is, both engines say the same."""
+    trace, rows = pair()
+    wanted = verify([History.of(trace.run, trace.rows)])
+    for name, files in {
+        "apart": {"z.parquet": rows[:4], "a.parquet": rows[4:]},
+        "overlapping": {"a.parquet": rows[::2], "b.parquet": rows[1::2]},
+    }.items():
+        root = tmp_path / name
+        write_form(root, trace, files, run=trace.run.run)
+        with read_traces(spark, [root]) as traces:
+            assert (traces.ordered is None) is (name == "overlapping")
+            assert traces.sizes is not None
+            assert [(row["run"], row["rows"], row["layers"]) for row in traces.sizes.collect()] == [
+                (trace.run.run, len(rows), 1)
+            ]
+            if traces.ordered is not None:
+                assert len({row.split for row in traces.ordered.select("split").collect()}) == len(files)
+            report = verify_traces(spark, traces, whole_rows=0)
+        assert structs.replace(report, engine="local") == wanted
 
 
 def both_refuse(spark: SparkSession, root: Path, line: str) -> None:

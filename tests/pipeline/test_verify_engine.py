@@ -1,5 +1,7 @@
 """Both engines say the same: of golden traces, of planted bugs, of ideal runs that were broken at random."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -14,6 +16,7 @@ from tests.once import Once
 from tests.pipeline.told import Told, broken, golden, made, tell
 
 from reconvene.lab.generate import MUTATIONS
+from reconvene.pipeline.verify import along
 from reconvene.pipeline.verify.engine import Verification, verify_traces
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
@@ -54,14 +57,32 @@ def told(planted: list[Bug]) -> list[Told]:
 
 
 @pytest.fixture(scope="module")
-def verification(spark: SparkSession, told: list[Told]) -> Verification:
-    return Verification(tell(spark, told))
+def verification(spark: SparkSession, told: list[Told]) -> Iterator[Verification]:
+    """In pieces of three rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(along, "PIECE_ROWS", 3)
+        yield Verification(tell(spark, told))
 
 
-def test_the_reports_on_golden_traces_are_the_same(spark: SparkSession) -> None:
+@pytest.mark.parametrize(
+    "piece_rows", [2, *(pytest.param(size, marks=pytest.mark.long("a minute of Spark")) for size in (1, 3, 1 << 20))]
+)
+def test_the_reports_on_golden_traces_are_the_same(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, piece_rows: int
+) -> None:
+    """Wherever the borders of pieces fall between events that belong together."""
+    monkeypatch.setattr(along, "PIECE_ROWS", piece_rows)
     isis = list(golden(isis=True))
     told = [*golden(isis=False), isis[0], isis[-1]]
     assert_same(Verification(tell(spark, told)), told)
+
+
+@pytest.mark.long("sorts by Spark's samples")
+def test_events_in_no_known_order_are_sorted_first(spark: SparkSession) -> None:
+    told = [*made(["evs", "corel"])]
+    traces = tell(spark, told)
+    shuffled = traces.events.repartition(3, "msg", "n")
+    assert_same(Verification(replace(traces, events=shuffled, ordered=None)), told)
 
 
 @pytest.mark.long("Spark hands each of them over to the local engine")

@@ -21,7 +21,7 @@ def in_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command uses the tests' session, instead of one of its own."""
 
     @contextmanager
-    def open_session(master: str | None = None) -> Iterator[SparkSession]:
+    def open_session(master: str | None = None, **_: object) -> Iterator[SparkSession]:
         yield spark
 
     monkeypatch.setattr(session, "open_session", open_session)

@@ -66,7 +66,16 @@ def test_a_refusal_is_one_line() -> None:
     assert "`schema` is 3; expected 2" in err
 
 
-@pytest.mark.parametrize("options", [["--master", "local[2]"], ["--engine", "abacus"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--engine", "abacus"],
+        ["--engine", "local", "--master", "local[2]"],
+        ["--engine", "local", "--conf", "spark.driver.memory=1g"],
+        ["--conf", "spark.driver.memory"],
+        ["--conf", "spark.master=local[2]"],
+    ],
+)
 def test_an_engine_has_to_be_one_that_there_is(options: list[str]) -> None:
     code, out, err = run(GOLDEN / "good" / "pair", *options)
     assert (code, out) == (2, "")

@@ -240,6 +240,12 @@ CATALOGUE = (
                 "reconvene campaign --runs 200 --out campaign",
             ),
             Command(
+                "trace make",
+                "trace_make:make_command",
+                "make large traces to measure with",
+                "reconvene trace make --events 100k --to made",
+            ),
+            Command(
                 "trace pack",
                 "trace:pack_command",
                 "convert trace directories to Parquet",

@@ -10,6 +10,7 @@ import typer
 
 from reconvene.cli._measures import print_measures
 from reconvene.cli._output import print_json
+from reconvene.cli._spark import Conf, Master, Spark
 from reconvene.cli._traces import progress, still
 from reconvene.errors import Malformed
 from reconvene.report.analysis_page import analysis_page
@@ -48,9 +49,8 @@ def analyze_command(
     verdict: Path | None = typer.Option(
         None, metavar="FILE", help="The output of verify --json for these traces, shown at the top of the report."
     ),
-    master: str | None = typer.Option(
-        None, metavar="URL", help="Spark master's URL, or sc://HOST:PORT; default: all cores of this machine."
-    ),
+    master: Master = None,
+    conf: Conf = None,
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
 ) -> None:
     """Measure latency, rates and fairness from traces, as tables and plots."""
@@ -67,14 +67,15 @@ def analyze_command(
         if "://" not in trace:
             refuse_wide(Path(trace), "analyze")
     told = None if verdict is None else _read_verdict(verdict)
+    spark = Spark.parse(master, conf)
     with ExitStack() as open_:
         places = [open_.enter_context(still(trace)) for trace in traces]
-        if spacetime is not None and html is None and not as_json and master is None and _is_directory(places):
+        if spacetime is not None and html is None and not as_json and not spark.asked and _is_directory(places):
             # For a diagram of one trace, Spark would take longer to start than the drawing takes.
             _draw_alone(spacetime, focus.moment(_local_source(Path(places[0]), run), None))
             return
         analysis, said, moment = _on_spark(
-            places, traces, master, run, focus, html is not None or spacetime is not None
+            places, traces, spark, run, focus, html is not None or spacetime is not None
         )
     if html is not None:
         write_page(html, analysis_page(analysis, [(said, moment)] if moment else [], told))
@@ -149,19 +150,17 @@ def default_window(analysis: Analysis | None) -> tuple[int, int]:
 
 
 def _on_spark(
-    places: list[str], names: list[str], master: str | None, run: str | None, focus: _Focus, drawn: bool
+    places: list[str], names: list[str], spark: Spark, run: str | None, focus: _Focus, drawn: bool
 ) -> tuple[Analysis, str, Moment | None]:
-    # Imported here, since most commands run without Spark. `open_session` says how to install it.
-    from reconvene.pipeline.session import open_session
-
     with progress() as tell:
         tell("starting Spark")
-        with open_session(master, app="reconvene analyze") as spark:
+        with spark.open("reconvene analyze") as session:
+            # Imported here, since most commands run without Spark.
             from reconvene.pipeline.analyze.measure import measure
             from reconvene.pipeline.traces import read_traces
 
             tell("reading")
-            with read_traces(spark, places) as found:
+            with read_traces(session, places) as found:
                 tell("measuring")
                 analysis = measure(found, names, run)
                 if not drawn or analysis.story is None:

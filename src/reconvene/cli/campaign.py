@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from reconvene.cli._output import DONE, VIOLATED, print_json, refuse
+from reconvene.cli._spark import Conf, Master, Spark
 from reconvene.errors import Malformed
 from reconvene.ids import MAX_SITES
 from reconvene.lab.campaign.directory import CampaignDirectory, Seed, Settings
@@ -43,7 +44,8 @@ def campaign_command(
         Path | None,
         typer.Option(metavar="DIR", help="Directory for traces and outcomes; a campaign that is there is continued."),
     ] = None,
-    master: Annotated[str | None, typer.Option(metavar="URL", help="Spark master's URL, or sc://HOST:PORT.")] = None,
+    master: Master = None,
+    conf: Conf = None,
     engine: Annotated[
         str,
         typer.Option(
@@ -68,10 +70,11 @@ def campaign_command(
         refuse("expected --runs N and --out DIR, or --repeat PROFILE:SEED", as_json)
     if trace is not None:
         refuse("--trace: expected with --repeat only; a campaign's traces go to --out", as_json)
+    spark = Spark.parse(master, conf)
     directory = CampaignDirectory(out, Outcome)
     directory.open(Settings(nodes=nodes))
     seeds = _seeds(runs, seed, profile)
-    report = _run(directory, seeds, nodes, master, engine)
+    report = _run(directory, seeds, nodes, spark, engine)
     outcomes = list(directory.outcomes(seeds))
     totals, bad = add_up(outcomes), failing(outcomes, nodes)
     ok = not bad and (report is None or report.ok)
@@ -90,7 +93,7 @@ def _seeds(runs: int, first: int, profile: str | None) -> list[Seed]:
 
 
 def _run(
-    directory: CampaignDirectory[Outcome], seeds: list[Seed], nodes: int | None, master: str | None, engine: str
+    directory: CampaignDirectory[Outcome], seeds: list[Seed], nodes: int | None, spark: Spark, engine: str
 ) -> Report | None:
     """Runs the seeds that are not done. Starts Spark only if there are some."""
     left = directory.missing(seeds)
@@ -98,17 +101,15 @@ def _run(
         print(f"{len(seeds) - len(left)} of {len(seeds)} seeds are done already", file=sys.stderr)
     if not left and engine == "local":
         return None
-    from reconvene.pipeline.session import open_session
-
-    with open_session(master, app="reconvene campaign") as spark:
+    with spark.open("reconvene campaign") as session:
         from reconvene.lab.campaign.progress import progress_bar
         from reconvene.lab.campaign.spark import run_campaign
 
         with progress_bar("campaign", len(left)) as progress:
-            run_campaign(spark, directory, left, nodes=nodes, progress=progress)
+            run_campaign(session, directory, left, nodes=nodes, progress=progress)
         if engine == "local":
             return None
-        return _verify_again(spark, directory.root)
+        return _verify_again(session, directory.root)
 
 
 def _verify_again(spark: "SparkSession", root: Path) -> Report:

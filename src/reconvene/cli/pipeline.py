@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from reconvene.cli._output import print_json
+from reconvene.cli._spark import Conf, Master, Spark
 from reconvene.cli._units import parse_ns
 from reconvene.errors import Malformed
 from reconvene.local import LocalCluster
@@ -29,9 +30,6 @@ Start = Annotated[
 ]
 Once = Annotated[bool, typer.Option("--once", help="Stop at the current end of the log.")]
 Every = Annotated[str, typer.Option(metavar="TIME", help="How often to read new messages: 500ms, 5s.")]
-Master = Annotated[
-    str | None, typer.Option(metavar="URL", help="Spark master's URL; default: all cores of this machine.")
-]
 PayloadFormat = Annotated[
     str | None, typer.Option("--format", metavar="json|msgpack", help="Decode payloads into columns.")
 ]
@@ -54,18 +52,19 @@ def export_command(
     payload_format: PayloadFormat = None,
     payload_schema: PayloadSchema = None,
     master: Master = None,
+    conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
     """Export the log to a Parquet table, continuously. If it is killed and started again, no row is lost or
     repeated."""
+    spark = Spark.parse(master, conf)
     options = _options(directory, node, key, start, payload_format, payload_schema)
     pause = _for_spark(every, "--every")
     from reconvene.pipeline.export import export_log, hold
-    from reconvene.pipeline.session import open_session
 
     console = Console(stderr=True)
-    with hold(to), open_session(master) as spark:
-        export = export_log(spark, options, to, once=once, every=pause)
+    with hold(to), spark.open() as session:
+        export = export_log(session, options, to, once=once, every=pause)
         _watch(export, once, lambda: _show_progress(console, export))
         told = export.progress()
     rows = 0 if told is None else told.rows
@@ -96,9 +95,11 @@ def tally_command(
     payload_format: PayloadFormat = None,
     payload_schema: PayloadSchema = None,
     master: Master = None,
+    conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
     """Count messages by time window, live. Messages of a minority that rejoins hours later are counted too."""
+    spark = Spark.parse(master, conf)
     options = _options(directory, node, key, start, payload_format, payload_schema)
     pause, length = _for_spark(every, "--every"), _for_spark(window, "--window")
     counts: dict[tuple[str, str], int] = {}
@@ -109,13 +110,12 @@ def tally_command(
             if not as_json:
                 print(f"{begin}  {what + '  ' if what else ''}{count:,}", flush=True)
 
-    from reconvene.pipeline.session import open_session
-    from reconvene.pipeline.tally import follow_tally
+    from reconvene.pipeline.tally import TALLY_DEFAULTS, follow_tally
 
     keys = tuple(by or ())
-    with TemporaryDirectory() as forgotten, open_session(master) as spark:
+    with TemporaryDirectory() as forgotten, spark.open(defaults=TALLY_DEFAULTS) as session:
         place = checkpoint or Path(forgotten)
-        tally = follow_tally(spark, options, length, keys, tell, checkpoint=place, once=once, every=pause)
+        tally = follow_tally(session, options, length, keys, tell, checkpoint=place, once=once, every=pause)
         _watch(tally, once, lambda: None)
     if as_json:
         print_json([

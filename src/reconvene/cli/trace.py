@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from reconvene.cli._output import print_json
+from reconvene.cli._spark import Conf, Master, Spark
 from reconvene.errors import Malformed, Unavailable
 from reconvene.local import steady
 from reconvene.trace.domains import refuse_wide
@@ -27,11 +28,13 @@ def pack_command(
     to: Annotated[
         Path, typer.Option("--to", metavar="DIR", help="Directory for the Parquet files; existing runs stay.")
     ],
-    master: Annotated[str | None, typer.Option(metavar="URL", help="Spark master's URL, or sc://HOST:PORT.")] = None,
+    master: Master = None,
+    conf: Conf = None,
     replace: Annotated[bool, typer.Option("--replace", help="Pack a run even if one of that name exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Convert trace directories to Parquet. Runs that are packed already are skipped."""
+    spark = Spark.parse(master, conf)
     with ExitStack() as copies:
         directories = [copies.enter_context(steady(directory)) for path in traces for directory in find_traces(path)]
         for directory in directories:
@@ -39,12 +42,10 @@ def pack_command(
             if is_parquet(directory):
                 raise Malformed(f"{directory}: is Parquet already; expected trace directories")
         _check_target(to)
-        from reconvene.pipeline.session import open_session
-
-        with open_session(master, app="reconvene trace pack") as spark, _progress() as progress:
+        with spark.open("reconvene trace pack") as session, _progress() as progress:
             from reconvene.pipeline.pack import pack_traces
 
-            packed = pack_traces(spark, directories, to, replace=replace, progress=progress)
+            packed = pack_traces(session, directories, to, replace=replace, progress=progress)
     if as_json:
         document = {"runs": packed.runs, "events": packed.events, "skipped": packed.skipped, "to": str(to)}
         print_json(document)

@@ -9,7 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reconvene.cli._engine import choose_engine
 from reconvene.cli._output import DONE, VIOLATED, print_json, refuse
+from reconvene.cli._spark import Conf, Master, Spark
 from reconvene.cli._traces import progress, still
 from reconvene.errors import Malformed, Unavailable
 from reconvene.report.verify_page import write_verify_report
@@ -27,25 +29,27 @@ def verify_command(
         list[str], typer.Argument(metavar="TRACE", help="Trace directories, Parquet forms, or directories of these.")
     ],
     engine: Annotated[
-        str, typer.Option(metavar="local|spark", help="local: in this process; spark: on Spark.")
-    ] = "local",
-    master: Annotated[
         str | None,
         typer.Option(
-            metavar="URL",
-            help="Spark master's URL, or sc://HOST:PORT, for --engine spark; default: all cores of this machine.",
+            metavar="local|spark", help="local: in this process; spark: on Spark; default: by the traces' size."
         ),
     ] = None,
+    master: Master = None,
+    conf: Conf = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report to this file.")] = None,
 ) -> None:
     """Check traces against every property. Exits with 1 and prints witnesses if one is violated."""
-    if engine not in ("local", "spark"):
+    if engine not in (None, "local", "spark"):
         refuse(f"--engine {engine}: expected local or spark", as_json)
-    if master is not None and engine != "spark":
-        refuse(f"--master {master}: expected --engine spark with it", as_json)
     try:
-        report = _on_spark(traces, master, html) if engine == "spark" else _here(traces, html)
+        spark = Spark.parse(master, conf)
+        if spark.asked and engine == "local":
+            refuse(
+                f"{'--conf' if master is None else f'--master {master}'}: expected --engine spark with it", as_json
+            )
+        engine = engine or choose_engine(traces, spark)
+        report = _on_spark(traces, spark, html) if engine == "spark" else _here(traces, html)
     except (Malformed, Unavailable) as error:
         refuse(str(error), as_json)
     if as_json:
@@ -64,10 +68,7 @@ def _here(traces: list[str], html: Path | None) -> Report:
     return report
 
 
-def _on_spark(traces: list[str], master: str | None, html: Path | None) -> Report:
-    # Imported here, since most commands run without Spark. `open_session` says how to install it.
-    from reconvene.pipeline.session import open_session
-
+def _on_spark(traces: list[str], spark: Spark, html: Path | None) -> Report:
     with ExitStack() as stack, progress() as tell:
         paths = [stack.enter_context(still(trace)) for trace in traces]
         paths, domains = apart_from_domains(paths)
@@ -79,14 +80,15 @@ def _on_spark(traces: list[str], master: str | None, html: Path | None) -> Repor
                 write_verify_report(html, wide, diagrams_of_traces(wide, domains))
             return wide
         tell("starting Spark")
-        spark = stack.enter_context(open_session(master))
+        session = stack.enter_context(spark.open())
+        # Imported here, since most commands run without Spark.
         from reconvene.pipeline.analyze.moments import diagrams_of_tables
         from reconvene.pipeline.traces import read_traces
         from reconvene.pipeline.verify.engine import verify_traces
 
         tell("reading")
-        with read_traces(spark, paths, apart=True) as found:
-            report = verify_traces(spark, found, tell=tell)
+        with read_traces(session, paths, apart=True) as found:
+            report = verify_traces(session, found, tell=tell)
             if wide is not None:
                 report = add_reports(report, wide)
             if html is not None:

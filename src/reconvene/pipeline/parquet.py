@@ -9,7 +9,7 @@ node's history, and the range of its numbers. Only what is suspect of that, and 
 files, comes to the driver.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import groupby, pairwise
@@ -25,12 +25,13 @@ from reconvene.errors import Malformed
 from reconvene.pipeline.refusals import plain_errors, shown_file
 from reconvene.pipeline.schema import FIELDS, RUNS
 from reconvene.pipeline.shapes import misshapen, rules_of_kind
+from reconvene.pipeline.sizes import add_sizes, size_columns
 from reconvene.trace.events import Run
 from reconvene.trace.parquet import list_runs, no_order, problem_of, row_of, run_of
 from reconvene.trace.parquet_form import EVENTS_DIR, RUNS_DIR, name_of
 from reconvene.trace.reader import BadLine, find_start
 
-__all__ = ["Told", "read_events", "read_runs"]
+__all__ = ["ReadEvents", "Told", "read_events", "read_runs"]
 
 _STORED = T.StructType([*FIELDS, T.StructField("run", T.StringType())])
 
@@ -64,15 +65,28 @@ def read_runs(spark: SparkSession, root: str) -> list[Told]:
     return told
 
 
-def read_events(spark: SparkSession, roots: Sequence[str], runs: Sequence[Run]) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class ReadEvents:
+    events: DataFrame
+    """With a column `split`, as in `Traces.ordered`, unless some files have a node's events in turn."""
+    sizes: DataFrame
+    """SIZES …"""
+    kept: DataFrame
+    """… which come from this, kept by executors until it is unpersisted: one row of each file and node."""
+
+
+def read_events(spark: SparkSession, roots: Sequence[str], runs: Sequence[Run]) -> ReadEvents:
     """The events of these directories and URLs, which are of these runs. May raise Malformed."""
     with plain_errors():
         raw = reduce(DataFrame.union, (_raw(spark, root) for root in roots))
         _refuse_without_directory(raw, runs)
-        spread = _survey(spark, raw, runs)
-        if not spread:
-            return raw.select("run", F.col("row").alias("place"), *FIELDS.fieldNames())
-        return _placed(spark, raw, spread)
+        pieces = _pieces(raw).persist()
+        try:
+            spread = _survey(spark, raw, pieces, runs)
+        except BaseException:
+            pieces.unpersist()
+            raise
+        return ReadEvents(_placed(spark, raw, spread), add_sizes(pieces), pieces)
 
 
 def _raw(spark: SparkSession, root: str) -> DataFrame:
@@ -85,6 +99,7 @@ def _raw(spark: SparkSession, root: str) -> DataFrame:
         *FIELDS.fieldNames(),
         F.col("_metadata.file_path").alias("file"),
         F.col("_metadata.row_index").alias("row"),
+        F.col("_metadata.file_block_start").alias("block"),
     )
 
 
@@ -123,11 +138,9 @@ class _Piece:
     """What is added to a row's number to give its place; None: its place is its `n`."""
 
 
-def _survey(spark: SparkSession, raw: DataFrame, runs: Sequence[Run]) -> list[_Piece]:
-    """Refuses what can't be judged; returns the pieces of those nodes that are spread over several files."""
-    named = pa.table({"run": [run.run for run in runs], "nodes": [run.recorded for run in runs]})
-    known = F.broadcast(spark.createDataFrame(named))
-    pieces = (
+def _pieces(raw: DataFrame) -> DataFrame:
+    """One row of each file and node: all that has to be known of its rows before they are read again."""
+    return (
         raw.withColumn("rules", rules_of_kind())
         .groupBy("file", "run", "node")
         .agg(
@@ -138,8 +151,15 @@ def _survey(spark: SparkSession, raw: DataFrame, runs: Sequence[Run]) -> list[_P
             # One number, so that the aggregate needs no room for strings.
             F.min(F.when(_begins(), F.col("row") * 2 + F.when(_is_start(), 0).otherwise(1))).alias("start"),
             F.min(F.when(misshapen(F.col("rules")), F.col("row"))).alias("bad"),
+            *(column.alias(name) for name, column in size_columns().items()),
         )
     )
+
+
+def _survey(spark: SparkSession, raw: DataFrame, pieces: DataFrame, runs: Sequence[Run]) -> list[_Piece]:
+    """Refuses what can't be judged; returns the pieces of those nodes that are spread over several files."""
+    named = pa.table({"run": [run.run for run in runs], "nodes": [run.recorded for run in runs]})
+    known = F.broadcast(spark.createDataFrame(named))
     looked = pieces.withColumn("files", F.count("*").over(Window.partitionBy("run", "node")))
     is_node = F.coalesce(F.array_contains("nodes", F.col("node")), F.lit(False))
     suspect = F.col("bad").isNotNull() | ~is_node | (F.col("files") > 1) | (F.col("start") % 2 == 1)
@@ -229,8 +249,13 @@ def _row_at(raw: DataFrame, file: str, row: int) -> dict[str, Any]:
     return found.asDict()
 
 
-def _placed(spark: SparkSession, raw: DataFrame, pieces: Iterable[_Piece]) -> DataFrame:
-    """Events of which some nodes' are in several files."""
+def _placed(spark: SparkSession, raw: DataFrame, pieces: Sequence[_Piece]) -> DataFrame:
+    """Events with their places, of which these pieces' nodes are in several files; and their splits, if a file has
+    nothing of a node between what another one has of it."""
+    # What one task reads of one file, in its order.
+    split = F.xxhash64("file", "block").alias("split")
+    if not pieces:
+        return raw.select("run", F.col("row").alias("place"), *FIELDS.fieldNames(), split)
     table = spark.createDataFrame(
         [(piece.file, piece.node, piece.base, True) for piece in pieces],
         "file string, node string, base long, spread boolean",
@@ -238,5 +263,8 @@ def _placed(spark: SparkSession, raw: DataFrame, pieces: Iterable[_Piece]) -> Da
     by_piece = F.coalesce(F.col("base") + F.col("row"), F.col("n"))
     place = F.when(F.col("spread"), by_piece).otherwise(F.col("row"))
     return raw.join(F.broadcast(table), ["file", "node"], "left").select(
-        "run", place.alias("place"), *FIELDS.fieldNames()
+        "run",
+        place.alias("place"),
+        *FIELDS.fieldNames(),
+        *(() if any(piece.base is None for piece in pieces) else (split,)),
     )

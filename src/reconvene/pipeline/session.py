@@ -6,8 +6,9 @@ Nothing here, nor anywhere in the pipeline, uses `sparkContext` or RDDs, so that
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from reconvene.errors import Malformed, Unavailable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DEFAULT_MASTER", "open_session"]
+__all__ = ["DEFAULT_MASTER", "SHUFFLE_PARTITIONS", "need_spark", "open_session", "parse_conf"]
 
 DEFAULT_MASTER = "local[*,4]"
 """All cores of this machine; a task that fails is tried four times, which a plain `local[*]` does not do."""
@@ -29,13 +30,20 @@ _ANSWER_S = 10.0
 _CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.shuffle.partitions": "8",
     # The log's source then reads only the positions that a query asks for.
     "spark.sql.python.filterPushdown.enabled": "true",
     # Listing the directories of a thousand runs is no work for a thousand tasks.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
 }
 """Of every session, also one that is connected to."""
+
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+
+_LOCAL_DEFAULTS = {SHUFFLE_PARTITIONS: "8"}
+"""Of a session on this machine, where nobody has set anything else: Spark's two hundred are for clusters."""
+
+_ELSEWHERE = {"spark.master": "--master", "spark.remote": "--master", "spark.app.name": "the command's own name"}
+"""Settings that the session has from elsewhere."""
 
 _LOCAL_CONF = {
     "spark.ui.enabled": "false",
@@ -56,25 +64,69 @@ _LOCAL_CONF = {
 
 @contextmanager
 def open_session(
-    master: str | None = None, *, app: str = "reconvene", conf: Mapping[str, str] | None = None
+    master: str | None = None,
+    *,
+    app: str = "reconvene",
+    conf: Mapping[str, str] | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> Iterator["SparkSession"]:
-    """A session, stopped at the end. `master`: a Spark master's URL, or `sc://HOST:PORT` for Spark Connect.
+    """A session, stopped at the end. `master`: a Spark master's URL, or `sc://HOST:PORT` for Spark Connect. `conf`:
+    settings, which come before those in Spark's own files; `defaults`: some that come after these.
 
     Raises Unavailable, in one line that says what to do, where Spark or Java is missing or the cluster does not
-    answer.
+    answer; and Malformed over a setting that Spark refuses.
     """
-    session = _make(master or DEFAULT_MASTER, app, {**_CONF, **(conf or {})})
+    given = dict(conf or {})
+    session = _make(master or DEFAULT_MASTER, app, {**_CONF, **given})
     try:
+        _check_conf(session, given)
+        local = _LOCAL_DEFAULTS if (master or DEFAULT_MASTER).startswith("local") else {}
+        there = session.conf.getAll
+        for key, value in {**local, **(defaults or {})}.items():
+            if key not in there:
+                session.conf.set(key, value)
         yield session
     finally:
         session.stop()
 
 
+def parse_conf(given: Iterable[str]) -> dict[str, str]:
+    """Settings from KEY=VALUE, as `--conf` takes them. May raise Malformed."""
+    found: dict[str, str] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.startswith("spark.") or key.strip() != key or not value.strip():
+            raise Malformed(
+                f"--conf {text}: expected KEY=VALUE, with a key of Spark's, such as {SHUFFLE_PARTITIONS}=64"
+            )
+        if key in _ELSEWHERE:
+            raise Malformed(f"--conf {text}: expected {_ELSEWHERE[key]} instead")
+        if key in found:
+            raise Malformed(f"--conf {text}: {key} is set twice; expected each key once")
+        found[key] = value
+    return found
+
+
+def need_spark() -> None:
+    """Raises Unavailable where Spark is not installed."""
+    if find_spec("pyspark") is None:
+        raise Unavailable("Spark is not installed; install it with: pip install 'reconvene[spark]'")
+
+
+def _check_conf(session: "SparkSession", conf: Mapping[str, str]) -> None:
+    """Spark itself looks at a setting only when it is used."""
+    for key, value in conf.items():
+        if session.conf.isModifiable(key):
+            try:
+                session.conf.set(key, value)
+            except Exception as error:
+                raise Malformed(f"--conf {key}={value}: {_first_line(error)}") from None
+
+
 def _make(master: str, app: str, conf: Mapping[str, str]) -> "SparkSession":
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise Unavailable("Spark is not installed; install it with: pip install 'reconvene[spark]'") from None
+    need_spark()
+    from pyspark.sql import SparkSession
+
     # Executors have to find this package and its dependencies: the same interpreter, wherever the command was found.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(app)

@@ -14,14 +14,16 @@ from pyspark.sql import functions as F
 from reconvene.errors import Malformed
 from reconvene.pipeline.export.query import Export
 from reconvene.pipeline.refusals import plain_errors
+from reconvene.pipeline.session import SHUFFLE_PARTITIONS
 
-__all__ = ["follow_tally", "tally_by_window"]
+__all__ = ["TALLY_DEFAULTS", "follow_tally", "tally_by_window"]
 
 Row = tuple[str, str, int]
 """The window's start, the key, and how many."""
 
-_STATE_PARTITIONS = "4"
-"""Windows and keys are few: a state store for each of Spark's two hundred partitions would cost seconds a batch."""
+TALLY_DEFAULTS = {SHUFFLE_PARTITIONS: "4"}
+"""For the session of a tally. Windows and keys are few: a state store for each of Spark's two hundred partitions
+would cost seconds a batch."""
 
 
 def tally_by_window(log: DataFrame, window: str, *keys: str) -> DataFrame:
@@ -54,7 +56,6 @@ def follow_tally(
 ) -> Export:
     """Begins to tally; `tell` gets the counts that have changed, batch by batch. Each is the window's whole count, so
     that one that is told again after a crash changes nothing."""
-    spark.conf.set("spark.sql.shuffle.partitions", _STATE_PARTITIONS)
     with plain_errors():
         log = spark.readStream.format("reconvene").options(**options).load()
         try:

@@ -20,10 +20,11 @@ from pyspark.sql import functions as F
 
 from reconvene.errors import Malformed
 from reconvene.pipeline.columns import runs_table
-from reconvene.pipeline.jsonl import plan_ranges, read_jsonl
+from reconvene.pipeline.jsonl import RANGE_BYTES, plan_ranges, read_jsonl
 from reconvene.pipeline.parquet import Told, is_url, read_events, read_runs
 from reconvene.pipeline.refusals import plain_errors
 from reconvene.pipeline.schema import EVENTS
+from reconvene.pipeline.sizes import sizes_of
 from reconvene.trace.domains import refuse_wide
 from reconvene.trace.events import Run
 from reconvene.trace.finding import find_traces
@@ -44,6 +45,12 @@ class Traces:
 
     runs: DataFrame
     events: DataFrame
+    ordered: DataFrame | None = None
+    """`events` with one column more, `split`, an integer. The rows of a split lie together in one task, those of a
+    node in the order of their places, and no other split has a row of the node whose place lies between them. None:
+    nothing is known of the order."""
+    sizes: DataFrame | None = None
+    """Columns of SIZES, one row of each run that has events; None: to be counted."""
     kept: tuple[DataFrame, ...] = ()
     """What executors keep on their disks for `events`."""
 
@@ -78,16 +85,27 @@ def read_traces(spark: SparkSession, paths: Sequence[str | Path], *, apart: bool
     runs = in_directories + in_parquet
     _check_names(runs)
     tables: list[DataFrame] = []
+    sizes: list[DataFrame] = []
     kept: list[DataFrame] = []
     if in_parquet:
-        tables.append(read_events(spark, roots, [told.run for told in in_parquet]))
+        read = read_events(spark, roots, [told.run for told in in_parquet])
+        tables.append(read.events)
+        sizes.append(read.sizes)
+        kept.append(read.kept)
     if in_directories:
-        kept.append(_read_directories(spark, traces))
-        tables.append(kept[0].select(EVENTS.fieldNames()))
-    events = reduce(DataFrame.union, tables)
+        table = _read_directories(spark, traces)
+        tables.append(table.select(*EVENTS.fieldNames(), F.floor(F.col("place") / RANGE_BYTES).alias("split")))
+        sizes.append(sizes_of(table))
+        kept.append(table)
+    ordered = reduce(DataFrame.union, tables) if all("split" in table.columns for table in tables) else None
+    events = reduce(DataFrame.union, (table.select(*EVENTS.fieldNames()) for table in tables))
     _check_quorums(runs, events)
     return Traces(
-        runs=spark.createDataFrame(runs_table([told.run for told in runs])), events=events, kept=tuple(kept)
+        runs=spark.createDataFrame(runs_table([told.run for told in runs])),
+        events=events,
+        ordered=ordered,
+        sizes=reduce(DataFrame.union, sizes),
+        kept=tuple(kept),
     )
 
 

@@ -28,6 +28,7 @@ BENCHES: dict[str, str] = {
     "scaling": "throughput and processor time by the number of sites, and where it goes (on this machine)",
     "spark-log": "the log through Spark, out of it and into it, beside the Python client (on this machine)",
     "spark-verify": "events verified a second on Spark, by size, runs and cores (on this machine; half an hour)",
+    "spark-verify-large": "the same of one run of a hundred million events (on this machine; an hour)",
     "turns": "the longest turn of a site with much that waits, beside the time to suspicion (on this machine)",
     "wide": "bytes between clusters, latency and changes, beside one flat cluster (virtual time)",
     "voting": "time in which some component may order, by dynamic voting and by a majority (a model)",

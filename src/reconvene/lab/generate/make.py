@@ -15,15 +15,22 @@ from reconvene.pipeline.traces import Traces
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["generate", "write_traces"]
+__all__ = ["generate", "tasks_of", "write_traces"]
 
 _ROWS_IN_A_TASK = 400_000
 
 
 def generate(spark: "SparkSession", how: Recipe) -> Traces:
     """The traces of a recipe, made when they are read."""
-    ids = spark.range(0, how.turns, 1, max(1, min(how.turns, how.events // _ROWS_IN_A_TASK)))
-    return Traces(runs=_runs(spark, how), events=ids.mapInArrow(_making(how), EVENTS))
+    ids = spark.range(0, how.turns, 1, tasks_of(how))
+    events = ids.mapInArrow(_making(how), EVENTS)
+    ordered = events.withColumn("split", F.spark_partition_id().cast("long"))
+    return Traces(runs=_runs(spark, how), events=events, ordered=ordered)
+
+
+def tasks_of(how: Recipe) -> int:
+    """By how many tasks the events are made."""
+    return max(1, min(how.turns, how.events // _ROWS_IN_A_TASK))
 
 
 def _making(how: Recipe) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

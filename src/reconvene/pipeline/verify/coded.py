@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from reconvene.pipeline.schema import EVENTS
 from reconvene.verify.codes import KINDS, SERVICES
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from reconvene.pipeline.traces import Traces
 
-__all__ = ["NOBODY", "code_events", "code_name"]
+__all__ = ["NOBODY", "code_events", "code_name", "is_bone"]
 
 NOBODY = -1
 """The code of a node that is not in the run's `nodes`."""
@@ -29,8 +30,11 @@ def code_name(column: "Column") -> "Column":
 def code_events(traces: "Traces") -> "DataFrame":
     """One row an event, of every layer: rid, node, place, n, inc, t, kind, conf, conf_kind, members, reg, msg,
     sender, caster, service, ts, pos, primary, group, process, view. `members` and `process` stay names.
-    Where a sender is a process, `sender` is its node, and `caster` the process."""
-    events = traces.events.withColumn("from", F.when(_is_filter(), _home_of("sender")).otherwise(F.col("sender")))
+    Where a sender is a process, `sender` is its node, and `caster` the process.
+
+    Besides: `split`, as in `Traces.ordered`; and `bone`, the event itself where it is about a configuration or a
+    primary component."""
+    events = in_order(traces).withColumn("from", F.when(_is_filter(), _home_of("sender")).otherwise(F.col("sender")))
     nodes = F.broadcast(_nodes(traces.runs))
     senders = nodes.select(F.col("run"), F.col("node").alias("from"), F.col("code").alias("sender_code"))
     kind = _one_of(KINDS, F.col("layer"), F.when(_is_hidden(), F.lit("hidden")).otherwise(F.col("kind")))
@@ -60,7 +64,28 @@ def code_events(traces: "Traces") -> "DataFrame":
             F.when(F.col("group").isNotNull(), code_name(F.col("group"))).alias("group"),
             "process",
             "view",
+            "split",
+            F.when(is_bone(), F.struct(*EVENTS.names)).alias("bone"),
         )
+    )
+
+
+def in_order(traces: "Traces") -> "DataFrame":
+    """`Traces.ordered`, or the events put into such an order."""
+    if traces.ordered is not None:
+        return traces.ordered
+    order = ("run", "node", "place")
+    sorted_ = traces.events.repartitionByRange(*order).sortWithinPartitions(*order)
+    return sorted_.withColumn("split", F.spark_partition_id().cast("long"))
+
+
+def is_bone() -> "Column":
+    """Is a row of the table `events` about a configuration or a primary component?"""
+    layer, kind = F.col("layer"), F.col("kind")
+    return (
+        ((layer == "evs") & kind.isin("conf", "fail", "stop"))
+        | (kind == "establish")
+        | ((layer == "vs") & (kind == "view"))
     )
 
 

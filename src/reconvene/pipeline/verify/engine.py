@@ -13,12 +13,14 @@ from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from reconvene.pipeline.refusals import plain_errors
 from reconvene.pipeline.schema import RUNS
+from reconvene.pipeline.sizes import LAYERS, sizes_of
 from reconvene.pipeline.traces import APART
 from reconvene.pipeline.verify import corel, evs, isis, vs
 from reconvene.pipeline.verify.coded import code_events, code_name
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["WHOLE_ROWS", "Verification", "certify_traces", "verify_traces"]
 
 _TABLES = {"evs": evs, "corel": corel, "vs": vs, "isis": isis}
-"""By the layer whose events they are about. The first is about every run."""
+"""By the layer whose events they are about; as in LAYERS. The first is about every run."""
 WHOLE_ROWS = 100_000
 """A run of up to so many rows is judged whole: about a second, and 50 MB."""
 _EVERY_ROW = "evs.1.2"
@@ -54,7 +56,7 @@ def certify_traces(traces: "Traces", checks: Checks = CHECKS) -> DataFrame:
     """FOUND, one row of a run and check: what is proven right of each, and what is not. Given runs without followers
     and outposts of the log: those are judged whole."""
     shapes = skeletons(traces, checks)
-    return _sum_up(shapes, _certify(traces, shapes, list(_TABLES), checks))
+    return _sum_up(shapes, _certify(traces, code_events(traces), shapes, list(_TABLES), checks))
 
 
 def verify_traces(
@@ -86,11 +88,7 @@ def verify_traces(
 
 def _by_size(traces: "Traces", whole_rows: int) -> "tuple[Traces | None, Traces | None]":
     """The runs that one task judges in a second or two, for which a proof would take longer; and the others."""
-    sizes = traces.events.groupBy("run").agg(
-        F.count("*").alias("rows"),
-        F.max((F.col("layer") == "corel") & (F.col("kind") == "offer")).alias("offers"),
-    )
-    runs = traces.runs.join(sizes, "run", "left")
+    runs = traces.runs.join(_sizes(traces), "run", "left")
     # What followers and outposts record is compared with the replicas' rows, and nothing of it is proven.
     others = F.coalesce(F.size("followers"), F.lit(0)) + F.coalesce(F.size("outposts"), F.lit(0))
     is_small = (F.coalesce("rows", F.lit(0)) <= whole_rows) | (others > 0) | F.coalesce("offers", F.lit(False))
@@ -99,14 +97,24 @@ def _by_size(traces: "Traces", whole_rows: int) -> "tuple[Traces | None, Traces 
         return (traces if row["runs"] else None), None
     if not row["small"]:
         return None, traces
-    return tuple(
-        replace(traces, runs=some.select(*RUNS.names), events=_events_of(traces, some), kept=())
-        for some in (runs.where(is_small), runs.where(~is_small))
-    )  # type: ignore[return-value]  # two of them
+    return _only(traces, runs.where(is_small)), _only(traces, runs.where(~is_small))
 
 
-def _events_of(traces: "Traces", runs: DataFrame) -> DataFrame:
-    return traces.events.join(runs.select("run"), "run", "left_semi")
+def _sizes(traces: "Traces") -> DataFrame:
+    return sizes_of(traces.events) if traces.sizes is None else traces.sizes
+
+
+def _only(traces: "Traces", runs: DataFrame) -> "Traces":
+    """The traces of these runs."""
+    ordered = None if traces.ordered is None else _of_runs(traces.ordered, runs)
+    events = _of_runs(traces.events, runs)
+    sizes = _of_runs(_sizes(traces), runs)
+    return replace(traces, runs=runs.select(*RUNS.names), events=events, ordered=ordered, sizes=sizes, kept=())
+
+
+def _of_runs(rows: DataFrame, runs: DataFrame) -> DataFrame:
+    # By a broadcast, which leaves the rows where they are, and in their order.
+    return rows.join(F.broadcast(runs.select("run")), "run", "left_semi").select(*rows.columns)
 
 
 def _report_judged(judged: DataFrame, checks: Checks) -> Report:
@@ -150,9 +158,11 @@ def _batches_by_rows(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(_BATCH_BYTES, before)
 
 
-def _certify(traces: "Traces", shapes: DataFrame, layers: Iterable[str], checks: Checks) -> Iterator[DataFrame]:
+def _certify(
+    traces: "Traces", coded: DataFrame, shapes: DataFrame, layers: Iterable[str], checks: Checks
+) -> Iterator[DataFrame]:
     """FOUND, of the checks of each of these layers."""
-    tables = Tables(code_events(traces), confs_of(shapes), ends_of(shapes), traces.runs)
+    tables = Tables(coded, confs_of(shapes), ends_of(shapes), traces.runs)
     return (_TABLES[layer].certify(tables, _of_layer(checks, layer)) for layer in layers)
 
 
@@ -184,25 +194,38 @@ class Verification:
         self.traces = traces
         self._tell = tell
         self._checks = checks
+        self.coded = code_events(traces).persist(StorageLevel.DISK_ONLY)
+        """Coded events, which are read again and again: kept on the executors' disks, in their order."""
+
+    def close(self) -> None:
+        """Frees the executors' disks. The end of the session does so too."""
+        self.coded.unpersist()
 
     @cached_property
     def shapes(self) -> DataFrame:
         """SKELETON of every run."""
-        return skeletons(self.traces, self._checks).localCheckpoint()
+        bones = self.coded.where(F.col("bone").isNotNull()).select("bone.*")
+        return skeletons(self.traces, self._checks, bones).localCheckpoint()
 
     @cached_property
     def layers(self) -> list[str]:
         """Those that have to be looked at. Most traces have no log or no groups with the filter."""
-        there = {row["layer"] for row in self.traces.events.select("layer").distinct().collect()}
-        return [layer for layer in _TABLES if layer == "evs" or layer in there]
+        (row,) = _sizes(self.traces).agg(F.bit_or("layers").alias("layers")).collect()
+        return [name for bit, name in enumerate(LAYERS) if name == "evs" or (row["layers"] or 0) >> bit & 1]
 
     @cached_property
     def found(self) -> DataFrame:
         """FOUND, one row of a run and check."""
-        found = (table.localCheckpoint() for table in _certify(self.traces, self.shapes, self.layers, self._checks))
-        return _sum_up(self.shapes, found).localCheckpoint()
+        found = _certify(self.traces, self.coded, self.shapes, self.layers, self._checks)
+        return _sum_up(self.shapes, [table.localCheckpoint() for table in found]).localCheckpoint()
 
     def report(self, judged_rows: int = JUDGED_ROWS) -> Report:
+        try:
+            return self._report(judged_rows)
+        finally:
+            self.close()
+
+    def _report(self, judged_rows: int) -> Report:
         self._tell("reading configurations")
         runs = self.shapes.count()
         self._tell("proving")
@@ -230,15 +253,15 @@ class Verification:
         (row,) = runs.agg(F.count("*").alias("all"), F.count(F.when(is_large, 1)).alias("large")).collect()
         self._tell(f"judging {row['all']} runs")
         small, large = runs.where(~is_large), runs.where(is_large)
-        judged = judge_runs(_events_of(self.traces, small), small.select(*RUNS.names), self._checks)
+        judged = judge_runs(_of_runs(self.traces.events, small), small.select(*RUNS.names), self._checks)
         if row["large"]:
-            rows = excerpts(_events_of(self.traces, large), large, self._concerned(large))
+            rows = excerpts(_of_runs(self.traces.events, large), large, self._concerned(large))
             judged = judged.union(judge_excerpts(rows, large, self._checks))
         return judged
 
     def _concerned(self, runs: DataFrame) -> DataFrame:
         rids = runs.select("rid")
-        tables = (code_events(self.traces), confs_of(self.shapes), ends_of(self.shapes))
+        tables = (self.coded, confs_of(self.shapes), ends_of(self.shapes))
         coded, confs, ends = (table.join(F.broadcast(rids), "rid", "left_semi") for table in tables)
         of_runs = Tables(coded, confs, ends, runs.select(*RUNS.names))
         named = (_TABLES[layer].concerned(of_runs, _of_layer(self._checks, layer)) for layer in self.layers)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from reconvene.pipeline.session import SHUFFLE_PARTITIONS
 from reconvene.verify.check import Check
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["CONCERNED", "CONFS", "ENDS", "FOUND", "VIOLATIONS", "Tables", "checks_with"]
+__all__ = ["CONCERNED", "CONFS", "ENDS", "FOUND", "VIOLATIONS", "Tables", "checks_with", "spread"]
 
 FOUND = T.StructType([
     T.StructField("rid", T.LongType(), False),
@@ -82,6 +83,13 @@ class Tables:
     confs: "DataFrame"
     ends: "DataFrame"
     runs: "DataFrame"
+
+
+def spread(rows: "DataFrame", *by: str) -> "DataFrame":
+    """Rows with the same of these together, over as many tasks as the session has shuffle partitions. Adaptive
+    execution would make fewer, by the bytes, and one run would not use all cores: these rows take long."""
+    partitions = str(rows.sparkSession.conf.get(SHUFFLE_PARTITIONS))
+    return rows.repartition(int(partitions), *by) if partitions.isdecimal() else rows.repartition(*by)
 
 
 def checks_with(fact: str, checks: Iterable[Check[Any, Any]]) -> "Column":

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from reconvene.pipeline.verify.coded import NOBODY, code_name
+from reconvene.pipeline.verify.coded import NOBODY, code_name, is_bone
 from reconvene.pipeline.verify.found import CONFS, ENDS, FOUND
 from reconvene.pipeline.verify.histories import node_tables, read_rows, read_run
 from reconvene.verify.check import Check
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from reconvene.pipeline.traces import Traces
 
-__all__ = ["SKELETON", "confs_of", "ends_of", "found_of", "is_bone", "skeletons"]
+__all__ = ["SKELETON", "confs_of", "ends_of", "found_of", "skeletons"]
 
 _STRING, _INT, _LONG = T.StringType(), T.IntegerType(), T.LongType()
 _INTS = T.ArrayType(_INT)
@@ -62,19 +62,10 @@ SKELETON = T.StructType([
 _ARROW_SKELETON = to_arrow_schema(SKELETON)
 
 
-def is_bone() -> "Column":
-    """Is a row of the table `events` about a configuration or a primary component?"""
-    layer, kind = F.col("layer"), F.col("kind")
-    return (
-        ((layer == "evs") & kind.isin("conf", "fail", "stop"))
-        | (kind == "establish")
-        | ((layer == "vs") & (kind == "view"))
-    )
-
-
-def skeletons(traces: "Traces", checks: Sequence[Check[Any, Any]]) -> "DataFrame":
-    """SKELETON of every run, one run a task's step."""
-    bones = traces.events.where(is_bone())
+def skeletons(traces: "Traces", checks: Sequence[Check[Any, Any]], bones: "DataFrame | None" = None) -> "DataFrame":
+    """SKELETON of every run, one run a task's step. `bones`: the events for which `is_bone` holds, if they are made
+    already."""
+    bones = traces.events.where(is_bone()) if bones is None else bones
     # The skeleton of groups is judged with the patterns of their messages.
     judged = [check for check in checks if check.skeleton and check.layer == "evs"]
     return bones.groupBy("run").cogroup(traces.runs.groupBy("run")).applyInArrow(_skeleton_of(judged), SKELETON)

@@ -7,16 +7,16 @@ incarnation or the configuration is another one.
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from reconvene.pipeline.verify.along import Along, Greatest, Last, Total
 from reconvene.pipeline.verify.coded import code_name
 from reconvene.verify.codes import KINDS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, WindowSpec
+    from pyspark.sql import Column, DataFrame
 
-__all__ = ["FAILED", "follow_files", "life_of"]
+__all__ = ["FAILED", "follow_files", "life_of", "next_position"]
 
 _CONF, _FAIL, _STOP = (KINDS["evs", kind] for kind in ("conf", "fail", "stop"))
 _ACCEPT, _LOG, _YELLOW, _RED, _GREEN = (
@@ -62,39 +62,49 @@ def follow_files(coded: "DataFrame") -> "DataFrame":
 
 
 def _carry(coded: "DataFrame") -> "DataFrame":
-    file = Window.partitionBy("rid", "node").orderBy("place")
-    so_far = file.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    before = file.rowsBetween(Window.unboundedPreceding, -1)
     kind = F.col("kind")
     begins_term = kind.isin(*_LEAVES, _ATTEMPT, _COMMIT, _ADOPT)
     began = F.struct("kind", "primary", "conf", "inc", "place")
-    following = F.when(kind == _GREEN, F.col("pos") + 1).when(kind == _SNAPSHOT, F.col("pos"))
-    here = F.when(kind == _CONF, F.col("conf")).when(kind.isin(_FAIL, _STOP), code_name(F.lit("")))
     regular = (kind == _CONF) & (F.col("conf_kind") == "regular")
     moved = F.when(regular, F.lit(1)).when(kind.isin(_FAIL, _STOP), F.lit(1 << FAILED)).otherwise(F.lit(0))
     is_phase = kind.isin(_ATTEMPT, _COMMIT, _ESTABLISH, _ADOPT)
-    return (
-        coded.where(kind.isin(*_LEAVES, *_OF_MESSAGES, _ATTEMPT, _COMMIT, _ESTABLISH, _ADOPT, _SNAPSHOT))
-        .select(
-            "rid", "node", "place", "inc", "kind", "conf", "conf_kind", "msg", "pos", "primary",
-            F.when(kind == _LOG, F.xxhash64("ts")).alias("ts"),
-        )
-        .withColumn("moves", F.sum(moved).over(so_far))
-        .withColumns({
-            "own": _last(F.when(is_phase, F.struct("kind", "primary", "inc", "moves")), so_far),
-            "here": _last(here, so_far),
-            "phase": _last(F.when(begins_term | (kind == _ESTABLISH), began), so_far),
-            "term": _last(F.when(begins_term, began), so_far),
-            "following": F.coalesce(_last(following, before), F.lit(0)),
-            "turned": F.count(F.when(kind == _YELLOW, 1)).over(so_far),
-            "committed": F.max(F.when(kind == _COMMIT, F.col("primary"))).over(so_far),
-        })
-        .where(kind.isin(*_OF_MESSAGES, _ATTEMPT, _COMMIT, _ESTABLISH, _SNAPSHOT))
+    rows = coded.where(kind.isin(*_LEAVES, *_OF_MESSAGES, _ATTEMPT, _COMMIT, _ESTABLISH, _ADOPT, _SNAPSHOT)).select(
+        "rid", "node", "place", "split", "inc", "kind", "msg", "pos", "primary",
+        F.when(kind == _LOG, F.xxhash64("ts")).alias("ts"),
+        moved.alias("moved"),
+        is_phase.alias("is_phase"),
+        F.when(is_phase, F.struct("kind", "primary", "inc")).alias("own_here"),
+        F.when(kind == _CONF, F.col("conf")).when(kind.isin(_FAIL, _STOP), code_name(F.lit(""))).alias("conf_here"),
+        F.when(begins_term | (kind == _ESTABLISH), began).alias("phase_here"),
+        F.when(begins_term, began).alias("term_here"),
+        next_position().alias("following_here"),
+        (kind == _YELLOW).cast("int").alias("turns"),
+        F.when(kind == _COMMIT, F.col("primary")).alias("commits"),
     )  # fmt: skip
+    along = Along(
+        keys=("rid", "node"),
+        carried={
+            "moves": Total("moved"),
+            "own": Last("own_here"),
+            "moves_since": Total("moved", since="is_phase"),
+            "here": Last("conf_here"),
+            "phase": Last("phase_here"),
+            "term": Last("term_here"),
+            "following": Last("following_here", before=True),
+            "turned": Total("turns"),
+            "committed": Greatest("commits"),
+        },
+    )
+    followed = along.follow(rows, ("rid", "node", "place", "inc", "kind", "msg", "pos", "primary", "ts"))
+    return followed.where(kind.isin(*_OF_MESSAGES, _ATTEMPT, _COMMIT, _ESTABLISH, _SNAPSHOT)).withColumn(
+        "following", F.coalesce("following", F.lit(0))
+    )
 
 
-def _last(value: "Column", window: "WindowSpec") -> "Column":
-    return F.last(value, ignorenulls=True).over(window)
+def next_position() -> "Column":
+    """The position that the node's next green message has to have after this row; null: as before it."""
+    kind = F.col("kind")
+    return F.when(kind == _GREEN, F.col("pos") + 1).when(kind == _SNAPSHOT, F.col("pos"))
 
 
 def _by_message(rows: "DataFrame") -> "DataFrame":
@@ -105,7 +115,7 @@ def _by_message(rows: "DataFrame") -> "DataFrame":
     too_early = (is_green & phase.isin(_ATTEMPT, _COMMIT)) | (is_yellow & (phase == _ATTEMPT))
     amiss = (is_green & (pos != F.col("following"))) | ((kind == _SNAPSHOT) & (pos < F.col("following")))
     own = F.col("own")
-    may = (own["kind"] == _ESTABLISH) & (own["inc"] == F.col("inc")) & (F.col("moves") - own["moves"] <= 1)
+    may = (own["kind"] == _ESTABLISH) & (own["inc"] == F.col("inc")) & (F.col("moves_since") <= 1)
     life = F.shiftleft(F.col("inc").cast("long"), _LIFE) + F.shiftright("moves", FAILED)
     told = rows.select(
         "rid", "node", "place", "kind", "pos", "turned", "ts", life.alias("life"),

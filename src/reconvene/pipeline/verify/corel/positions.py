@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from reconvene.pipeline.verify.along import Along, Last
+from reconvene.pipeline.verify.corel.files import next_position
 from reconvene.verify.codes import KINDS
 
 if TYPE_CHECKING:
@@ -52,11 +54,12 @@ def find_gaps(placed: "DataFrame", coded: "DataFrame") -> "DataFrame":
 def find_taking_back(coded: "DataFrame") -> "DataFrame":
     """The snapshots that are below their node's next position: rid, node, place."""
     kind, pos = F.col("kind"), F.col("pos")
-    before = Window.partitionBy("rid", "node").orderBy("place").rowsBetween(Window.unboundedPreceding, -1)
-    following = F.when(kind == _GREEN, pos + 1).otherwise(pos)
+    rows = coded.where(kind.isin(_GREEN, _SNAPSHOT)).select(
+        "rid", "node", "place", "split", "kind", "pos", next_position().alias("here")
+    )
+    along = Along(keys=("rid", "node"), carried={"following": Last("here", before=True)})
     return (
-        coded.where(kind.isin(_GREEN, _SNAPSHOT))
-        .withColumn("following", F.last(following).over(before))
+        along.follow(rows, ("rid", "node", "place", "kind", "pos"))
         .where((kind == _SNAPSHOT) & (pos < F.col("following")))
         .select("rid", "node", "place")
     )

@@ -1,11 +1,10 @@
-"""Along each node's file: what the rows before an event show of it. One shuffle and one sort, by node and place.
+"""Along each node's file: what the rows before an event show of it, piece by piece of the file.
 
 Given: coded events of any layer. Promised: of each sending and delivery, what `messages` compares between them, and
 what is wrong with it by its own file alone; and the other rows with which something is wrong.
 
-Counts of messages are kept of the whole file, and what they were when the node entered its regular configuration is
-subtracted: so one order of the rows serves all of them. A count holds two numbers: fifo messages in its upper half,
-all others in its lower half.
+Messages are counted from the entering of a regular configuration on. A count holds two numbers: fifo messages in its
+upper half, all others in its lower half.
 """
 
 from functools import reduce
@@ -13,13 +12,17 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
+from reconvene.pipeline.verify.along import Along, Greatest, Last, Total
 from reconvene.verify.codes import CONF, DELIVER, FAIL, KINDS, SEND, SERVICES
 from reconvene.verify.evs.patterns import MARKS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import Column, DataFrame
+
+    from reconvene.pipeline.verify.carrying import How
 
 __all__ = ["STOP", "find_wrong_rows", "follow_files", "heard"]
 
@@ -40,27 +43,22 @@ def follow_files(coded: "DataFrame", nodes: int) -> "DataFrame":
     of MARKS, in their order); and of sendings and
     deliveries msg, root, whole (is the configuration the root itself), origin (the sender's code times four, plus the
     service), index (among the sender's messages of the root, at this node), heard_0 …, and ts."""
-    return _message_rows(_within_roots(_state(_needed(coded), nodes), nodes), nodes)
+    return _message_rows(_state(_needed(coded), nodes), nodes)
 
 
 def find_wrong_rows(coded: "DataFrame") -> "DataFrame":
     """The rows with which something is wrong: rid, node, place, msg; place_before, of the row before; msg_before, of
     the last delivery with a timestamp before; and whether the row is unnumbered, outside, stray or
     disordered."""
-    file = Window.partitionBy("rid", "node").orderBy("place")
-    before = file.rowsBetween(Window.unboundedPreceding, -1)
     wrong = ("unnumbered", "outside", "stray", "disordered")
-    stamped = F.when(F.col("ts").isNotNull(), F.col("msg"))
+    rows = _needed(coded).withColumn("stamped", F.when(F.col("ts").isNotNull(), F.col("msg")))
+    more = {"place_before": Last("place", before=True), "msg_before": Last("stamped", before=True)}
     return (
-        _state(_needed(coded), 0)
-        .withColumns({
-            "place_before": F.lag("place").over(file),
-            "msg_before": F.last(stamped, ignorenulls=True).over(before),
-            **{name: _marks()[name] for name in wrong},
-        })
+        _state(rows, 0, more)
+        .withColumns({name: _marks()[name] for name in wrong})
         .where(F.col("unnumbered") | F.col("outside") | F.col("stray") | F.col("disordered"))
         .select("rid", "node", "place", "msg", "place_before", "msg_before", *wrong)
-    )  # fmt: skip
+    )
 
 
 def _is_message() -> "Column":
@@ -73,6 +71,7 @@ def _needed(coded: "DataFrame") -> "DataFrame":
         "rid",
         "node",
         "place",
+        "split",
         "n",
         "t",
         "inc",
@@ -86,41 +85,36 @@ def _needed(coded: "DataFrame") -> "DataFrame":
     )
 
 
-def _state(rows: "DataFrame", nodes: int) -> "DataFrame":
-    """With the last row that moved the node, the timestamp delivered last, and counts of messages so far."""
-    file = Window.partitionBy("rid", "node").orderBy("place")
-    so_far = file.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    before = file.rowsBetween(Window.unboundedPreceding, -1)
+def _state(rows: "DataFrame", nodes: int, more: "Mapping[str, How] | None" = None) -> "DataFrame":
+    """With the last row that moved the node, the timestamp delivered last, counts of messages since the node entered
+    its regular configuration, and more."""
     kind = F.col("kind")
-    moved = F.when(
-        kind.isin(CONF, FAIL, STOP),
-        F.struct("conf", F.coalesce("reg", "conf").alias("root"), "inc", (kind == CONF).alias("up")),
-    )
     one = F.when(F.col("service") == _FIFO, F.lit(1 << _HALF)).otherwise(F.lit(1))
-    counts = {
-        heard(node): F.sum(F.when((kind == DELIVER) & (F.col("sender") == node), one).otherwise(0)).over(so_far)
-        for node in range(nodes)
-    }
-    return rows.withColumns({
-        "n_before": F.lag("n").over(file),
-        "t_before": F.lag("t").over(file),
-        "inc_before": F.max("inc").over(before),
-        "own_before": F.max(F.when(kind <= STOP, F.col("inc"))).over(before),
-        "at": F.last(moved, ignorenulls=True).over(so_far),
-        "ts_before": F.last("ts", ignorenulls=True).over(before),
-        "sent": F.sum(F.when(kind == SEND, one).otherwise(0)).over(so_far),
-        **counts,
+    moved = F.struct("conf", F.coalesce("reg", "conf").alias("root"), "inc", (kind == CONF).alias("up"))
+    told = rows.withColumns({
+        "moved": F.when(kind.isin(CONF, FAIL, STOP), moved),
+        "own_inc": F.when(kind <= STOP, F.col("inc")),
+        "entered": (kind == CONF) & F.col("reg").isNull(),
+        "one_sent": F.when(kind == SEND, one).otherwise(F.lit(0)),
+        "one_heard": F.when(kind == DELIVER, one).otherwise(F.lit(0)),
     })  # fmt: skip
-
-
-def _within_roots(rows: "DataFrame", nodes: int) -> "DataFrame":
-    """With the counts at the entering of the regular configuration."""
-    file = Window.partitionBy("rid", "node").orderBy("place")
-    so_far = file.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    entered = F.when(
-        (F.col("kind") == CONF) & F.col("reg").isNull(), F.struct("sent", *(heard(node) for node in range(nodes)))
+    heard_of = {"heard": Total("one_heard", by="sender", size=nodes, since="entered")} if nodes else {}
+    along = Along(
+        keys=("rid", "node"),
+        carried={
+            "n_before": Last("n", before=True),
+            "t_before": Last("t", before=True),
+            "inc_before": Greatest("inc", before=True),
+            "own_before": Greatest("own_inc", before=True),
+            "at": Last("moved"),
+            "ts_before": Last("ts", before=True),
+            "sent": Total("one_sent", since="entered"),
+            **heard_of,
+            **(more or {}),
+        },
     )
-    return rows.withColumn("base", F.last(entered, ignorenulls=True).over(so_far))
+    keep = ("rid", "node", "place", "n", "t", "inc", "kind", "conf", "msg", "sender", "service", "ts")
+    return along.follow(told, keep)
 
 
 def _marks() -> "dict[str, Column]":
@@ -145,16 +139,15 @@ def _marks() -> "dict[str, Column]":
 
 
 def _message_rows(rows: "DataFrame", nodes: int) -> "DataFrame":
-    kind, node, at, base = F.col("kind"), F.col("node"), F.col("at"), F.col("base")
+    kind, node, at = F.col("kind"), F.col("node"), F.col("at")
     send, fifo = kind == SEND, F.col("service") == _FIFO
-    since = {heard(other): F.col(heard(other)) - F.coalesce(base[heard(other)], F.lit(0)) for other in range(nodes)}
-    sent = F.col("sent") - F.coalesce(base["sent"], F.lit(0))
-    of_sender = F.coalesce(*(F.when(F.col("sender") == other, since[heard(other)]) for other in range(nodes)))
-    own = F.when(send, sent).otherwise(of_sender)
+    counts = {heard(other): F.col(heard(other)) for other in range(nodes)}
+    of_sender = F.coalesce(*(F.when(F.col("sender") == other, counts[heard(other)]) for other in range(nodes)))
+    own = F.when(send, F.col("sent")).otherwise(of_sender)
     # Of a sending, its own component is its index; of fifo messages, nothing that was delivered before is asked for.
     asked = {
         name: F.when(send & (fifo | (node == other)), F.lit(0)).otherwise(count.bitwiseAND(F.lit(_LOWER)))
-        for other, (name, count) in enumerate(since.items())
+        for other, (name, count) in enumerate(counts.items())
     }
     marks = reduce(add, (F.when(mark, 1 << bit).otherwise(0) for bit, mark in enumerate(_marks().values())))
     return (

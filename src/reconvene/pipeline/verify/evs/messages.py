@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from reconvene.pipeline.verify.evs.files import heard
+from reconvene.pipeline.verify.found import spread
 from reconvene.verify.codes import DELIVER, SEND, SERVICES
 from reconvene.verify.evs.patterns import MARKS, WORD
 
@@ -39,7 +40,7 @@ def compare_messages(rows: "DataFrame", nodes: int) -> "DataFrame":
     by_other = ~own & F.col("whole")
     hashed = F.when(F.col("ts").isNotNull(), F.xxhash64("ts"))
     return (
-        rows.repartition("rid", "msg")
+        spread(rows, "rid", "msg")
         .groupBy("rid", "msg")
         .agg(
             F.count(F.when(send, 1)).alias("sends"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from reconvene.pipeline.verify.found import spread
 from reconvene.pipeline.verify.vs.lives import CAST, DELIVER, Shape, heard
 from reconvene.verify.codes import SERVICES
 from reconvene.verify.vs.patterns import SUMS, WORD
@@ -70,7 +71,7 @@ def compare_messages(rows: "DataFrame", shape: Shape) -> "DataFrame":
     numbers = {f"ts_{part}": F.get("ts", F.lit(part)) for part in range(STAMP)}
     carried = {"kind": F.col("kind"), "is_last": F.col("is_last"), "spoke": F.col("spoke"), **numbers}
     return (
-        rows.repartition("rid", "msg")
+        spread(rows, "rid", "msg")
         .groupBy("rid", "msg", *marked)
         .agg(
             F.count(F.when(cast, 1)).alias("casts"),
