@@ -15,7 +15,7 @@ from reconvene.pipeline.source.clock import BOUND_NS, Clock
 from reconvene.pipeline.source.options import parse_options
 from reconvene.pipeline.source.plan import Piece, Plan, Planner, Shown, share
 from reconvene.pipeline.source.pushdown import EVERY, Wanted
-from reconvene.pipeline.source.ranges import make_plan, partitions_of
+from reconvene.pipeline.source.ranges import make_plan, partitions_of, rows_per_partition
 from reconvene.pipeline.source.replicas import Replicas
 from reconvene.pipeline.source.staged import rest_of
 
@@ -206,6 +206,23 @@ def test_partitions_are_of_the_batch_and_not_of_the_backlog(
         plan = make_plan(replicas, options, 0, log[-1].end, Clock(), most_rows=most)
     found = partitions_of(options, plan)
     assert [sum(piece.rows for piece in part.pieces) for part in found] == sizes
+
+
+@pytest.mark.parametrize(
+    ("given", "rows", "each"),
+    [
+        # A task costs Spark as much as many rows do: few of them where nothing is told.
+        ({}, 0, 100_000),
+        ({}, 150_000, 100_000),
+        ({}, 1_000_001, 250_001),
+        ({}, 50_000_000, 1_000_000),
+        ({"rowsPerPartition": "7"}, 50_000_000, 7),
+        ({"partitions": "3"}, 10, 4),
+        ({"partitions": "3"}, 0, 1),
+    ],
+)
+def test_how_many_rows_a_task_reads(given: dict[str, str], rows: int, each: int) -> None:
+    assert rows_per_partition(parse_options({"addresses": "a:1", **given}), rows) == each
 
 
 @settings(deadline=None)

@@ -54,7 +54,7 @@ def analysis_page(
     title = analysis.story.run if view.runs == 1 and analysis.story else f"Analysis of {runs}"
     sections = [
         _latency(analysis),
-        *([_time(analysis.story)] if analysis.story else []),
+        *([_time(analysis.story, any(entry.negative for entry in analysis.latency))] if analysis.story else []),
         _changes(analysis),
         _fairness(analysis),
         *([_log(analysis)] if view.accepted else []),
@@ -106,8 +106,7 @@ def _latency(analysis: Analysis) -> Section:
     lines = [Line(entry.service, entry.spread.curve, entry.service) for entry in services]
     by_service = [Dots(entry.service, entry.spread, entry.service) for entry in services]
     by_site = [Dots(f"{entry.site} · {entry.service}", entry.spread, entry.service) for entry in sites[:40]]
-    negative = sum(entry.negative for entry in services)
-    note = f" {show_count(negative)} deliveries seem to come before their sending." if negative else ""
+    note = _jumps(sum(entry.negative for entry in services), "deliveries seem to come before their sending")
     key = legend([(_swatch(entry.service), entry.service) for entry in services])
     return Section(
         "latency",
@@ -142,7 +141,18 @@ def _latency(analysis: Analysis) -> Section:
     )
 
 
-def _time(story: Story) -> Section:
+def _jumps(negative: int, what: str) -> str:
+    """What a clock that was set does to the figures, where they show that one was. A sentence, or nothing."""
+    if not negative:
+        return ""
+    return (
+        f" {show_count(negative)} {what}: a clock was set, or clocks differ. Their negative times are in the"
+        " percentiles, and are drawn at the left edge. A clock that was set forward makes other times longer, which"
+        " nothing here can tell from slow ones."
+    )
+
+
+def _time(story: Story, jumped: bool) -> Section:
     begun = [point.at for point in story.rates]
     # Buckets in which nothing was delivered have no point.
     moments = list(range(min(begun), max(begun) + 1, story.bucket)) if begun else []
@@ -164,7 +174,8 @@ def _time(story: Story) -> Section:
         "time",
         "Over time",
         f"The run {story.run}: {show_ns(story.length)} from its first event to its last, in buckets of"
-        f" {show_ns(story.bucket)}.",
+        f" {show_ns(story.bucket)}."
+        + (" Each site's events stand where its own clock put them, also after that was set." if jumped else ""),
         cards(
             card(
                 "Deliveries a second, of all sites together",
@@ -251,7 +262,8 @@ def _fairness(analysis: Analysis) -> Section:
             ),
             card(
                 "Latency by sender",
-                f"Jain's index of the means {_index(fair.latency)}.",
+                f"Jain's index of the means {_index(fair.latency)}"
+                + (": some mean is negative, by its clocks." if fair.latency is None else "."),
                 in_both(lambda width: dots(waits, width)),
                 _PERCENTILE_KEY,
             ),
@@ -270,7 +282,10 @@ def _log(analysis: Analysis) -> Section:
         "log",
         "The log",
         "From an author's accept, when a message is on its disk, to green, when its place in the total order is"
-        " certain. What was accepted in no primary component waits until there is one again.",
+        " certain. What was accepted in no primary component waits until there is one again."
+        + _jumps(
+            sum(entry.negative for entry in analysis.green_at_sites), "seem to be green before they were accepted"
+        ),
         cards(
             card(
                 "From accept to green",
@@ -307,6 +322,7 @@ def _colours(story: Story) -> Markup:
                 length=story.length,
                 bucket=story.bucket,
                 unit=unit,
+                whole=True,
                 marks=lambda x, top, bottom: change_marks(story.changes, story.faults, x, top, bottom),
             )
         )

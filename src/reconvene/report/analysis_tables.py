@@ -27,13 +27,17 @@ def _spread(spread: Spread) -> list[Child]:
 def latency_table(entries: Sequence[Latency]) -> Markup:
     sites = any(entry.site is not None for entry in entries)
     head = [Column("site", number=False)] if sites else []
-    columns = [*head, Column("service", number=False), Column("deliveries"), *_SPREAD]
+    # Only clocks that were set, or differ, put a delivery before its sending.
+    jumped = any(entry.negative for entry in entries)
+    clocks = [Column("negative")] if jumped else []
+    columns = [*head, Column("service", number=False), Column("deliveries"), *_SPREAD, *clocks]
     rows = [
         [
             *([entry.site] if sites else []),
             dotted(entry.service, entry.service),
             show_count(entry.spread.count),
             *_spread(entry.spread),
+            *([show_count(entry.negative)] if jumped else []),
         ]
         for entry in entries
     ]

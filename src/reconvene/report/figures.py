@@ -1,6 +1,6 @@
 """Numbers as people read them: three digits that count, and a unit."""
 
-__all__ = ["show_count", "show_ns", "show_number", "show_percent", "show_time"]
+__all__ = ["show_count", "show_ns", "show_number", "show_percent", "show_power", "show_time"]
 
 _UNITS = ((60 * 10**9, "min"), (10**9, "s"), (10**6, "ms"), (10**3, "µs"))
 
@@ -14,6 +14,12 @@ def show_ns(ns: float | None) -> str:
         if size >= scale * (2 if unit == "min" else 1):
             return f"{sign}{_three(size / scale)} {unit}"
     return f"{sign}{size:.0f} ns"
+
+
+def show_power(ns: float) -> str:
+    """A tick of a logarithmic axis. No minutes: 200 s are a round number, 3.33 minutes are not."""
+    scale, unit = next((entry for entry in _UNITS[1:] if ns >= entry[0]), (1, "ns"))
+    return f"{ns / scale:,.0f} {unit}"
 
 
 def show_time(ns: int, step_ns: int) -> str:

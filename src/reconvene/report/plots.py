@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from reconvene.report.figures import show_count, show_ns, show_number, show_percent
+from reconvene.report.figures import show_count, show_ns, show_number, show_percent, show_power
 from reconvene.report.markup import Markup, join, tag
 from reconvene.report.measures import CURVE, Spread
-from reconvene.report.scales import Scale, linear, logarithmic, nines
+from reconvene.report.scales import Scale, linear, logarithmic, nines, unit_of
 
 __all__ = [
     "NARROW",
@@ -24,13 +24,17 @@ __all__ = [
     "bars",
     "curves",
     "dots",
+    "fitted",
     "in_both",
-    "show_whole",
+    "ticks_below",
+    "time_axis",
 ]
 
 WIDE, NARROW = 540.0, 330.0
 WHOLE = 1120.0
 _ROW = 26.0
+_LETTER = 6.6
+"""About as wide as a letter of a plot is."""
 
 
 def in_both(draw: Callable[[float], Markup], wide: float = WIDE) -> Markup:
@@ -83,14 +87,14 @@ class Bar:
 def dots(rows: Sequence[Dots], width: float) -> Markup:
     """p50, p99 and p99.9 of each row, on one logarithmic axis."""
     rows = [row for row in rows if row.spread.count]
-    left = 12 + 6.6 * max((len(row.name) for row in rows), default=1)
+    left = 12 + _LETTER * max((len(row.name) for row in rows), default=1)
     left = min(left, width * 0.42)
     right, top = width - 16, 6.0
     bottom = top + _ROW * len(rows)
     values = [value for row in rows for value in (row.spread.p50, row.spread.p99, row.spread.p999) if value]
     low = max(1.0, min((value for value in values if value > 0), default=1.0))
     x = logarithmic(low / 1.3, max(values, default=1.0) * 1.25, left, right, 6 if width > 400 else 4)
-    drawn = [_ticks_below(x, top, bottom, show_ns)]
+    drawn = [ticks_below(x, top, bottom, show_power, width)]
     for place, row in enumerate(rows):
         y = top + _ROW * (place + 0.5)
         p50, p99, p999 = (value or 0.0 for value in (row.spread.p50, row.spread.p99, row.spread.p999))
@@ -104,7 +108,7 @@ def dots(rows: Sequence[Dots], width: float) -> Markup:
                 "g",
                 tag("title", title),
                 tag("rect", x=0, y=y - _ROW / 2, width=width, height=_ROW, fill="transparent"),
-                tag("text", row.name, x=left - 10, y=y + 4, text_anchor="end", class_="label"),
+                tag("text", fitted(row.name, left - 10), x=left - 10, y=y + 4, text_anchor="end", class_="label"),
                 tag("line", x1=a, x2=c, y1=y, y2=y, class_="range"),
                 tag("line", x1=c, x2=c, y1=y - 6, y2=y + 6, class_="p999"),
                 tag("circle", cx=b, cy=y, r=4, class_="p99"),
@@ -122,7 +126,7 @@ def curves(lines: Sequence[Line], width: float) -> Markup:
     low = min(positive, default=1.0)
     x = logarithmic(low / 1.2, max(positive, default=1.0) * 1.1, left, right, 6 if width > 400 else 4)
     y = nines(0.9999, bottom, top)
-    drawn = [_ticks_below(x, top, bottom, show_ns)]
+    drawn = [ticks_below(x, top, bottom, show_power, width)]
     for share in y.ticks:
         drawn.append(tag("line", x1=left, x2=right, y1=y.place(share), y2=y.place(share), class_="grid"))
         shown = f"{share * 100:g} %"
@@ -139,18 +143,18 @@ def curves(lines: Sequence[Line], width: float) -> Markup:
 
 def bars(rows: Sequence[Bar], equal: float, width: float) -> Markup:
     """Shares of one whole, and where all would be equal."""
-    left = min(14 + 6.6 * max((len(row.name) for row in rows), default=1), width * 0.36)
+    left = min(14 + _LETTER * max((len(row.name) for row in rows), default=1), width * 0.36)
     right, top = width - 92, 6.0
     bottom = top + _ROW * len(rows)
     x = linear(0, max([equal, *(row.share for row in rows)]) * 1.02, left, right, 4)
-    drawn = [_ticks_below(x, top, bottom, lambda share: f"{share * 100:g} %")]
+    drawn = [ticks_below(x, top, bottom, lambda share: f"{share * 100:g} %", width)]
     for place, row in enumerate(rows):
         y = top + _ROW * place
         drawn.append(
             tag(
                 "g",
                 tag("title", row.title),
-                tag("text", row.name, x=left - 10, y=y + 17, text_anchor="end", class_="label"),
+                tag("text", fitted(row.name, left - 10), x=left - 10, y=y + 17, text_anchor="end", class_="label"),
                 tag("rect", x=left, y=y + 5, width=max(x.place(row.share) - left, 1), height=16, rx=3, class_="bar"),
                 tag("text", row.text, x=width - 2, y=y + 17, text_anchor="end"),
             )
@@ -168,14 +172,16 @@ def areas(
     length: int,
     bucket: int,
     unit: str,
+    whole: bool = False,
     marks: Callable[[Scale, float, float], list[Markup]] | None = None,
 ) -> Markup:
-    """Layers on each other, in steps: each value holds for the bucket that begins at its moment."""
+    """Layers on each other, in steps: each value holds for the bucket that begins at its moment. `whole`: values are
+    counted, and half of one is none."""
     left, right, top, bottom = 52.0, width - 14, 20.0, 226.0
-    x = linear(0, max(length, 1), left, right, 8 if width > 700 else 4)
+    x, show = time_axis(length, left, right, 8 if width > 700 else 4)
     sums = [sum(layer.values[place] for layer in layers) for place in range(len(moments))]
-    y = linear(0, max(sums, default=1) * 1.06 or 1, bottom, top, 4)
-    drawn = [_ticks_below(x, top, bottom, show_whole(x))]
+    y = linear(0, max(sums, default=1) * 1.06 or 1, bottom, top, 4, whole=whole)
+    drawn = [ticks_below(x, top, bottom, show, width)]
     for tick in y.ticks:
         drawn.append(tag("line", x1=left, x2=right, y1=y.place(tick), y2=y.place(tick), class_="grid"))
         drawn.append(tag("text", show_number(tick), x=left - 8, y=y.place(tick) + 4, text_anchor="end"))
@@ -217,19 +223,28 @@ def _steps(
     return tag("path", d=path, class_=f"area {layer.tint}")
 
 
-def _ticks_below(x: Scale, top: float, bottom: float, show: Callable[[float], str]) -> Markup:
+def ticks_below(x: Scale, top: float, bottom: float, show: Callable[[float], str], width: float) -> Markup:
+    """An axis with its labels, in a plot that is `width` wide: one at an edge is moved in."""
     drawn = [tag("line", x1=x.place(x.low), x2=x.place(x.high), y1=bottom, y2=bottom, class_="axis")]
     for tick in x.ticks:
-        at = x.place(tick)
+        at, text = x.place(tick), show(tick)
+        half = _LETTER * len(text) / 2
+        middle = min(max(at, half), width - half)
         drawn.append(tag("line", x1=at, x2=at, y1=top, y2=bottom, class_="grid"))
-        drawn.append(tag("text", show(tick), x=at, y=bottom + 17, text_anchor="middle"))
+        drawn.append(tag("text", text, x=middle, y=bottom + 17, text_anchor="middle"))
     return tag("g", *drawn)
 
 
-def show_whole(x: Scale) -> Callable[[float], str]:
-    """Labels of a time axis: all in one unit."""
-    scale, unit = next(
-        (entry for entry in ((60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs")) if x.high >= 2 * entry[0]),
-        (1.0, "ns"),
-    )
-    return lambda value: f"{value / scale:g} {unit}"
+def time_axis(length: float, start: float, end: float, about: int) -> tuple[Scale, Callable[[float], str]]:
+    """From 0 on, and its labels: round numbers, all in one unit."""
+    scale, unit = unit_of(length)
+    x = linear(0, max(length, 1), start, end, about, unit=scale)
+    return x, lambda value: f"{value / scale:g} {unit}"
+
+
+def fitted(name: str, room: float) -> str:
+    """A name that has so much room, shortened in its middle if it must be: names often differ at their ends."""
+    letters = max(int(room / _LETTER), 3)
+    if len(name) <= letters:
+        return name
+    return f"{name[: (letters - 1) // 2]}…{name[len(name) - letters // 2 :]}"

@@ -4,7 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Scale", "linear", "logarithmic", "nice_step", "nines"]
+__all__ = ["Scale", "linear", "logarithmic", "nice_step", "nines", "unit_of"]
+
+_UNITS = ((3600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,26 @@ def nice_step(span: float, about: int) -> float:
     return next((power * factor for factor in (1, 2, 5) if power * factor >= rough * 0.999), power * 10)
 
 
-def linear(low: float, high: float, start: float, end: float, about: int = 5, whole: bool = False) -> Scale:
-    """An axis that ends at the data, or, where it begins at 0, at the tick above it."""
+def unit_of(longest_ns: float) -> tuple[float, str]:
+    """The unit of a time axis that is so long: how many ns it has, and its name."""
+    return next((unit for unit in _UNITS if longest_ns >= 2 * unit[0]), (1.0, "ns"))
+
+
+def linear(
+    low: float,
+    high: float,
+    start: float,
+    end: float,
+    about: int = 5,
+    *,
+    whole: bool = False,
+    unit: float = 1.0,
+) -> Scale:
+    """An axis that ends at the data. Ticks are round numbers of `unit`, with `whole` also whole ones."""
     if high <= low:
-        high = low + 1
-    step = nice_step(high - low, about)
-    if whole:
-        step = max(1.0, round(step))
+        high = low + unit
+    step = nice_step((high - low) / unit, about)
+    step = unit * (max(1.0, step) if whole else step)
     ticks = [index * step for index in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
     ratio = (end - start) / (high - low)
     return Scale(lambda value: start + (value - low) * ratio, ticks, low, high)

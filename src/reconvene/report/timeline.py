@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from reconvene.report.figures import show_ns
 from reconvene.report.markup import Markup, tag
 from reconvene.report.measures import Band, Change, Fault, Story
-from reconvene.report.plots import canvas, show_whole
-from reconvene.report.scales import Scale, linear
+from reconvene.report.plots import canvas, fitted, ticks_below, time_axis
+from reconvene.report.scales import Scale
 from reconvene.report.spacetime_bands import SHADES
 
 __all__ = ["change_marks", "draw_timeline"]
@@ -19,22 +19,18 @@ def draw_timeline(story: Story, width: float) -> Markup:
     left = min(14 + 7 * max((len(node) for node in story.nodes), default=1), width * 0.3)
     right, top = width - 14, 6.0
     bottom = top + _ROW * len(story.nodes)
-    x = linear(0, max(story.length, 1), left, right, 10 if width > 700 else 4)
+    x, show = time_axis(story.length, left, right, 10 if width > 700 else 4)
     rows = {node: top + _ROW * place + (_ROW - _HIGH) / 2 for place, node in enumerate(story.nodes)}
     regular = sorted((band for band in story.bands if band.kind == "regular"), key=lambda band: band.began)
     shades = {conf: place % SHADES for place, conf in enumerate(dict.fromkeys(band.conf for band in regular))}
-    show = show_whole(x)
-    axis = []
-    for tick in x.ticks:
-        axis.append(tag("line", x1=x.place(tick), x2=x.place(tick), y1=top, y2=bottom, class_="grid"))
-        axis.append(tag("text", show(tick), x=x.place(tick), y=bottom + 17, text_anchor="middle"))
+    axis = ticks_below(x, top, bottom, show, width)
     names = [
-        tag("text", node, x=left - 10, y=y + _HIGH / 2 + 4, text_anchor="end", class_="label")
+        tag("text", fitted(node, left - 10), x=left - 10, y=y + _HIGH / 2 + 4, text_anchor="end", class_="label")
         for node, y in rows.items()
     ]
     bands = [_band(band, rows[band.site], x, shades) for band in story.bands if band.site in rows]
     faults = [_fault(fault, rows[fault.site] + _HIGH / 2, x) for fault in story.faults if fault.site in rows]
-    return canvas(width, bottom + 26, *axis, *names, *bands, *faults, label="configurations of each site")
+    return canvas(width, bottom + 26, axis, *names, *bands, *faults, label="configurations of each site")
 
 
 def change_marks(

@@ -29,7 +29,8 @@ _MODES = ("permissive", "failFast")
 _NUMBERS = 1 << 62
 _LONGEST_S = 86_400.0
 TIMEOUT_S = 10.0
-ROWS_PER_PARTITION = 250_000
+ROWS_PER_PARTITION = (100_000, 1_000_000)
+"""Where nothing is told: at least and at most, and between them a quarter of what is read."""
 
 
 class Access(Struct, frozen=True):
@@ -63,7 +64,7 @@ class SourceOptions(Struct, frozen=True):
     most_rows: int | None = None
     """In one batch of a stream."""
     partitions: int | None = None
-    rows_per_partition: int = ROWS_PER_PARTITION
+    rows_per_partition: int | None = None
     decoding: Decoding | None = None
     payload_column: str | None = PAYLOAD
     """The name of the column that has the messages; None: they are not read, only their headings."""
@@ -87,7 +88,7 @@ def parse_options(given: Mapping[str, str], *, stream: bool | None = False) -> S
         tentative=_flag(told, "tentative", False),
         most_rows=_count(told, "maxRowsPerTrigger"),
         partitions=_count(told, "partitions"),
-        rows_per_partition=_count(told, "rowsPerPartition") or ROWS_PER_PARTITION,
+        rows_per_partition=_count(told, "rowsPerPartition"),
         decoding=_decoding(told),
         payload_column=_payload_column(told),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from reconvene.entries import EntryBatch
 from reconvene.errors import Rejected
 from reconvene.pipeline.source.clock import Clock
-from reconvene.pipeline.source.options import EARLIEST, LATEST, SourceOptions
+from reconvene.pipeline.source.options import EARLIEST, LATEST, ROWS_PER_PARTITION, SourceOptions
 from reconvene.pipeline.source.plan import Plan, Planner, share
 from reconvene.pipeline.source.pushdown import EVERY, Wanted
 from reconvene.pipeline.source.reading import LogPartition
@@ -16,6 +16,9 @@ from reconvene.pipeline.source.route import How, Lost, read_headings
 __all__ = ["clock_at", "first_position", "last_position", "make_plan", "partitions_of", "rows_per_partition"]
 
 _log = logging.getLogger("reconvene.source")
+
+_TASKS = 4
+"""That a read of some rows is shared by, where nothing is told."""
 
 
 def first_position(start: int | str, survey: Survey, fail_on_data_loss: bool) -> int:
@@ -91,9 +94,13 @@ def partitions_of(options: SourceOptions, plan: Plan) -> list[LogPartition]:
 
 def rows_per_partition(options: SourceOptions, rows: int) -> int:
     """For a plan of so many rows."""
-    if options.partitions is None:
+    if options.rows_per_partition is not None:
         return options.rows_per_partition
-    return max(1, -(-rows // options.partitions))
+    if options.partitions is not None:
+        return max(1, -(-rows // options.partitions))
+    # A task costs Spark as much as about a hundred thousand rows: a few long ones, then as many as there have to be.
+    least, most = ROWS_PER_PARTITION
+    return min(most, max(least, -(-rows // _TASKS)))
 
 
 def _headings(replicas: Replicas, start: int, stop: int, fail_on_loss: bool) -> Iterator[EntryBatch]:

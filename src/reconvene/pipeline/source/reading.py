@@ -129,7 +129,7 @@ def _cut_headings(
 
 
 def _planned(thread: LoopThread, options: SourceOptions, piece: Unplanned, how: How) -> Plan:
-    planner = Planner(piece.start, piece.stop, Clock(*piece.clock), options.rows_per_partition)
+    planner = Planner(piece.start, piece.stop, Clock(*piece.clock), piece.rows)
     for some in read_headings(thread, options.access, piece.start, piece.stop, how):
         for heading in some:
             planner.see(heading)

@@ -76,11 +76,11 @@ class LogReader:
             return found
         with self._noting_damage():
             for position, heading in self._replica.read(start):
-                body = self._replica.body(heading)
-                messages = messages_of(body) if heading.kind in _LOG_KINDS else []
+                own = heading.kind in _LOG_KINDS
+                messages = messages_of(self._replica.body(heading)) if own else []
                 batch = self._batch(position, heading, messages, heading.count)
                 found += [one.cut(start) for one in self._authored(batch, heading) if one.end > start]
-                looked_at += len(body)
+                looked_at += heading.size
                 if len(found) >= batches or looked_at >= _HEADING_BYTES:
                     break
         return found
