@@ -21,6 +21,7 @@ TWINS = {
     "Follow": "follow",
     "ColorChanges": "colors",
     "Staging": "staging",
+    "Cursor": "cursor",
     "Runner": "runner",
     "Log": "log",
     "Group": "group",

@@ -52,7 +52,7 @@ def test_what_a_program_imports() -> None:
 
     assert sorted(reconvene.__all__) == [
         *("ALL", "Action", "Batch", "Blocked", "Call", "Cast", "ClientKey", "Color", "ColorChange", "ColorChanges"),
-        *("Committed", "Config", "Entry"),
+        *("Committed", "Config", "Cursor", "CursorInfo", "CursorLost", "Entry"),
         *(
             "EntryBatch",
             "Event",
@@ -92,8 +92,8 @@ def test_what_a_program_imports() -> None:
         ),
     ]
     assert sorted(reconvene.blocking.__all__) == [
-        *("Call", "ColorChanges", "Follow", "Group", "Isis", "IsisGroup", "Log", "Receipt", "Receipts", "Runner"),
-        *("Session", "Site", "Staging", "connect", "open"),
+        *("Call", "ColorChanges", "Cursor", "Follow", "Group", "Isis", "IsisGroup", "Log", "Receipt", "Receipts"),
+        *("Runner", "Session", "Site", "Staging", "connect", "open"),
     ]
     assert dir(reconvene) == sorted(reconvene.__all__)
     with pytest.raises(AttributeError, match="no attribute 'colour'"):

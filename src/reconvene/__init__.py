@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from reconvene import blocking
     from reconvene.client.colors import ColorChanges
     from reconvene.client.connecting import connect
+    from reconvene.client.cursor import Cursor
+    from reconvene.client.cursor_record import CursorInfo
     from reconvene.client.events import (
         Batch,
         Blocked,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from reconvene.client.status import Health, IsisStatus, LogStatus, SiteStatus
     from reconvene.entries import Color, ColorChange, Entry, EntryBatch, SnapshotInfo, Truncated
     from reconvene.errors import (
+        CursorLost,
         InvalidArgument,
         Malformed,
         OutcomeTimedOut,
@@ -96,6 +99,9 @@ __all__ = [
     "ColorChanges",
     "Committed",
     "Config",
+    "Cursor",
+    "CursorInfo",
+    "CursorLost",
     "Entry",
     "EntryBatch",
     "Event",
@@ -163,7 +169,7 @@ _HOMES = {
     ),
     **dict.fromkeys(
         (
-            *("InvalidArgument", "Malformed", "OutcomeTimedOut", "OutcomeUnknown", "PlaceForgotten"),
+            *("CursorLost", "InvalidArgument", "Malformed", "OutcomeTimedOut", "OutcomeUnknown", "PlaceForgotten"),
             *("ReconveneError", "Rejected", "TimedOut", "Unavailable"),
         ),
         "errors",
@@ -189,6 +195,8 @@ _HOMES = {
     "ClientKey": "runtime.access.key_files",
     "ColorChanges": "client.colors",
     "Config": "runtime.config.settings",
+    "Cursor": "client.cursor",
+    "CursorInfo": "client.cursor_record",
     "Follow": "client.follow",
     "Group": "client.group",
     "Limits": "runtime.config.settings",

@@ -10,6 +10,7 @@ with reconvene.blocking.connect("unix:/run/site.sock") as site:
 from reconvene.client.blocking import (
     Call,
     ColorChanges,
+    Cursor,
     Follow,
     Group,
     Isis,
@@ -28,6 +29,7 @@ from reconvene.client.blocking import (
 __all__ = [
     "Call",
     "ColorChanges",
+    "Cursor",
     "Follow",
     "Group",
     "Isis",

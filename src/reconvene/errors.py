@@ -4,6 +4,7 @@ ReconveneError
 ├─ Malformed            data from outside is not what it should be: counted, dropped or refused, never fatal
 ├─ InvalidArgument      no request can have this value: nothing was sent. Also a ValueError
 ├─ Rejected             the site's answer, definite: nothing happened
+│  └─ CursorLost        another reader holds the cursor now: what was not committed is that reader's
 ├─ Unavailable          not now: disk full, shutting down, limit reached. Nothing happened
 │  └─ TimedOut          not within the time limit. Nothing happened. Also a TimeoutError
 ├─ OutcomeUnknown       indefinite: it may have happened, or may yet happen
@@ -14,6 +15,7 @@ ReconveneError
 """
 
 __all__ = [
+    "CursorLost",
     "InvalidArgument",
     "Malformed",
     "OutcomeTimedOut",
@@ -43,6 +45,11 @@ class InvalidArgument(ReconveneError, ValueError):
 
 class Rejected(ReconveneError):
     """The site refused the request. Nothing happened."""
+
+
+class CursorLost(Rejected):
+    """This reader no longer holds the cursor: another one took it when its lease was over, or it was dropped. Nothing
+    that this reader commits counts any more."""
 
 
 class Unavailable(ReconveneError):

@@ -245,3 +245,21 @@ def test_quorums_as_people_write_them() -> None:
     for bad in ("", "majority:2", "weighted:", "weighted:a", "weighted:a=x", "grid:a,/b", "grid:"):
         with pytest.raises(Malformed, match="expected majority"):
             parse_quorum(bad)
+
+
+def test_follow_with_a_cursor_goes_on_where_it_stopped(shell: Shell) -> None:
+    start = int(shell.run("append", "for the cursor", "--ordered").split()[1])
+    shell.run("append", "two", "three", "--ordered")
+    first = shell.run("follow", "--cursor", "till", "--from", start, "--count", 1, "--as", "raw")
+    assert first == "for the cursor\n"
+    assert shell.run("follow", "--cursor", "till", "--count", 2, "--as", "raw") == "two\nthree\n"
+    assert shell.run("follow", "--cursor", "till", "--for", "1s") == ""
+    listed = shell.json("cursors")["cursors"]
+    assert [(one["name"], one["holder"], one["position"] > start + 2) for one in listed] == [("till", None, True)]
+    assert "till" in shell.run("cursors")
+    assert shell.run("cursors", "--drop", "till") == "cursor till is dropped\n"
+    assert shell.json("cursors")["cursors"] == []
+    where = ("--dir", shell.directory)
+    assert "there is no cursor 'till'" in shell.refused("cursors", "--drop", "till", *where)
+    assert "expected --cursor or --control" in shell.refused("follow", "--cursor", "x", "--control", *where)
+    assert "name: 1 to 128 characters" in shell.refused("follow", "--cursor", "n" * 129, *where)

@@ -170,6 +170,12 @@ class FakeLog:
         found = [(number, at) for (name, number), at in self.shared.taken.items() if name == session]
         return max(found, default=None)
 
+    def cursor(self, session: bytes) -> tuple[int, bytes] | None:
+        return None
+
+    def cursors(self, after: bytes, most: int) -> list[tuple[bytes, int, bytes]]:
+        return []
+
     def _has(self, session: bytes, number: int) -> bool:
         return (session, number) in self.shared.taken
 

@@ -31,6 +31,7 @@ def run(name: str) -> str:
         pytest.param("branches", marks=pytest.mark.long("starts six sites in three clusters")),
         pytest.param("cash_machine", marks=pytest.mark.long("seconds; one machine alone is tested below")),
         "chat",
+        pytest.param("invoices", marks=pytest.mark.long("seconds; test_cursor.py has cursors in virtual time")),
         pytest.param("job_queue", marks=pytest.mark.long("seconds; test_simulated.py has it without real sites")),
         pytest.param("radar", marks=pytest.mark.long("seconds; chat uses groups in the same way")),
         pytest.param("shared_calendar", marks=pytest.mark.long("seconds; tests/real has processes in ISIS")),

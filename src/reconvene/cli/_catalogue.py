@@ -116,6 +116,12 @@ CATALOGUE = (
                 "reconvene log follow --from end --dir town",
             ),
             Command(
+                "log cursors",
+                "log_cursors:cursors_command",
+                "list the positions that readers keep in the log",
+                "reconvene log cursors --dir town",
+            ),
+            Command(
                 "log status",
                 "log_status:status_command",
                 "show the progress of each replica",

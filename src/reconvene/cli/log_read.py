@@ -16,6 +16,7 @@ from reconvene.cli._cluster import AsJson
 from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
 from reconvene.cli._units import parse_seconds
+from reconvene.cli.log_cursors import follow_cursor
 from reconvene.client.log import Log
 from reconvene.entries import Entry
 from reconvene.errors import Malformed
@@ -87,6 +88,14 @@ def follow_command(
     ] = "0",
     count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many entries.")] = None,
     lasting: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End after this time: 5s.")] = None,
+    cursor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Go on where the last reader of this name stopped; a new cursor begins at --from. What is printed "
+            "is committed in the log. One reader at a time: this one waits for its turn.",
+        ),
+    ] = None,
     control: Control = False,
     form: As = Form.TEXT,
     null: Null = False,
@@ -98,10 +107,12 @@ def follow_command(
     if start != _END and not start.isdecimal():
         raise Malformed(f"--from {start}: expected a position from 0 on, or {_END}")
     seconds = None if lasting is None else parse_seconds(lasting, "--for")
+    if cursor is not None and control:
+        raise Malformed("--control: a cursor reads the application's messages; expected --cursor or --control")
     target = Target(directory, node, key, tls, site)
     show = _print_json_line if as_json else printer(form, null)
     with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(_follow(target, start, count, seconds, control, show))
+        asyncio.run(_follow(target, start, count, seconds, control, show, cursor))
 
 
 async def _read(target: Target, start: int, stop: int | None, control: bool, show: Callable[[Entry], None]) -> None:
@@ -141,11 +152,15 @@ async def _follow(
     seconds: float | None,
     control: bool,
     show: Callable[[Entry], None],
+    cursor: str | None,
 ) -> None:
     async with target.connect() as site:
         first = await _end_of(site.log) if start == _END else int(start)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
+                if cursor is not None:
+                    await follow_cursor(site.log, cursor, first, count, show)
+                    return
                 follow = site.log.follow(first, control=control)
                 async for entry in follow:
                     show(entry)

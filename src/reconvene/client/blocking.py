@@ -11,6 +11,7 @@ from pathlib import Path
 
 from reconvene.client import colors as async_colors
 from reconvene.client import connecting as async_connecting
+from reconvene.client import cursor as async_cursor
 from reconvene.client import isis as async_isis
 from reconvene.client import isis_call as async_isis_call
 from reconvene.client import log as async_log
@@ -22,6 +23,7 @@ from reconvene.client import staging as async_staging
 from reconvene.client.addresses import Addresses
 from reconvene.client.blocking_readers import FollowReader, GroupReader, IsisReader
 from reconvene.client.connecting import INBOX_BYTES, INBOX_MESSAGES, TIMEOUT_S
+from reconvene.client.cursor_record import CursorInfo
 from reconvene.client.events import Process, View
 from reconvene.client.group import Data
 from reconvene.client.isis_events import GroupView, ProcessFailed, Reply, Unreachable
@@ -41,6 +43,7 @@ from reconvene.wire.client_log import FETCH_MESSAGES
 __all__ = [
     "Call",
     "ColorChanges",
+    "Cursor",
     "Follow",
     "Group",
     "Isis",
@@ -260,6 +263,59 @@ class Staging(Opened[async_staging.Staging]):
         return self._thread.run(self._inner.ordered())
 
 
+class Cursor(Opened[async_cursor.Cursor]):
+    """From `log.cursor`. Use it from one thread, inside its `with` block: the block holds the cursor.
+
+    Entries come at least once: those after the last commit come again, here or at the next holder. At the end of the
+    block the cursor is released; nothing is committed by that.
+    """
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def committed(self) -> int:
+        """All below this position is committed."""
+        return self._inner.committed
+
+    @property
+    def position(self) -> int:
+        """All below this position was handed out: what `commit` commits."""
+        return self._inner.position
+
+    @property
+    def term(self) -> int:
+        """Rises with each hand-over: what was written elsewhere under a lower one is of an earlier holder."""
+        return self._inner.term
+
+    @property
+    def held(self) -> bool:
+        """Whether it is sure now that no other reader holds the cursor."""
+        return self._inner.held
+
+    def __iter__(self) -> Iterator[Entry]:
+        return self._thread.iterate(self._inner)
+
+    def entries(self, timeout: float | None = None) -> Iterator[Entry]:
+        """As `for entry in cursor`; with `timeout`, it also ends when nothing comes for so many s."""
+        return self._thread.iterate(self._inner.entries(timeout))
+
+    def commit(self, position: int | None = None, *, timeout: float | None = None) -> None:
+        """All that was handed out so far is done: it does not come again. Returns when that is ordered, and so
+        survives whatever fails. Until then it waits, as in a component that can't order.
+
+        position: all below it instead, also below what was handed out, but not below what is committed.
+        Raises CursorLost where another reader holds the cursor: nothing was committed. OutcomeTimedOut where it is
+        not ordered within `timeout` s: it may yet be.
+        """
+        self._thread.run(self._inner.commit(position, timeout=timeout))
+
+    def drop(self) -> None:
+        """The cursor is no more; a later one of its name begins anew. The block ends with that."""
+        self._thread.run(self._inner.drop())
+
+
 class Runner(Opened[async_runner.Runner]):
     """From `log.run`. The end of its `with` block ends it.
 
@@ -468,6 +524,29 @@ class Log(Twin[async_log.Log]):
     def status(self) -> LogStatus:
         """What the site knows of the log."""
         return self._thread.run(self._inner.status())
+
+    def cursor(
+        self, name: str, *, start: int = 0, lease: float = 10.0, who: str | None = None, timeout: float | None = None
+    ) -> "Cursor":
+        """`with log.cursor("billing") as cursor:` reads the log from where the last reader of this name has
+        committed. The position is kept in the log. One reader holds the cursor at a time; others wait.
+
+        start: where a new cursor begins.
+        lease: s, from 1 to 86,400. If its holder dies, another reader gets the cursor after this time and a tenth.
+        who: the holder's name, for people; by default the host and the process.
+        timeout: s to wait until the cursor is free. A name has up to 128 characters, a log up to 1,024 cursors.
+        """
+        return Cursor(self._thread, self._inner.cursor(name, start=start, lease=lease, who=who, timeout=timeout))
+
+    def cursors(self) -> list[CursorInfo]:
+        """The cursors of the log, by name, as far as this site knows."""
+        return self._thread.run(self._inner.cursors())
+
+    def drop_cursor(self, name: str, *, timeout: float | None = None) -> None:
+        """Ends a cursor. If a reader holds it, this waits until that one releases it, or until its lease is over.
+        Raises Rejected if there is no such cursor, TimedOut after `timeout` s: then it is still there.
+        """
+        self._thread.run(self._inner.drop_cursor(name, timeout=timeout))
 
     def run(self, machine: StateMachine, *, start: int = 0, snapshot_every: int = 0) -> "Runner":
         """`with log.run(machine) as runner:` applies the log to the state machine, in the background.

@@ -21,6 +21,8 @@ from reconvene.client.arguments import (
     check_timeout,
 )
 from reconvene.client.colors import ColorChanges
+from reconvene.client.cursor import Cursor, check_cursor_name
+from reconvene.client.cursor_record import CursorInfo, cursor_session, decode_note
 from reconvene.client.follow import Follow
 from reconvene.client.group import Data, as_bytes
 from reconvene.client.log_link import LogLink
@@ -269,6 +271,50 @@ class Log:
     async def status(self) -> LogStatus:
         """What the site knows of the log."""
         return log_status(await self._link.status())
+
+    # -- readers that remember
+
+    def cursor(
+        self,
+        name: str,
+        *,
+        start: int = 0,
+        lease: float = 10.0,
+        who: str | None = None,
+        timeout: float | None = None,
+    ) -> Cursor:
+        """`async with log.cursor("billing") as cursor:` reads the log from where the last reader of this name has
+        committed. The position is kept in the log. One reader holds the cursor at a time; others wait.
+
+        start: where a new cursor begins.
+        lease: s, from 1 to 86,400. If its holder dies, another reader gets the cursor after this time and a tenth.
+        who: the holder's name, for people; by default the host and the process.
+        timeout: s to wait until the cursor is free. A name has up to 128 characters, a log up to 1,024 cursors.
+        """
+        return Cursor(self, self._link, name, start, lease, who, timeout)
+
+    async def cursors(self) -> list[CursorInfo]:
+        """The cursors of the log, by name, as far as this site knows."""
+        found: list[CursorInfo] = []
+        after = b""
+        while rows := await self._link.cursors(after):
+            after = rows[-1][0]
+            for _, _, data in rows:
+                note = decode_note(data)
+                if note is not None:
+                    found.append(CursorInfo(note.name, note.position, note.who or None, note.lease_s, note.term))
+        return sorted(found, key=lambda cursor: cursor.name)
+
+    async def drop_cursor(self, name: str, *, timeout: float | None = None) -> None:
+        """Ends a cursor. If a reader holds it, this waits until that one releases it, or until its lease is over.
+        Raises Rejected if there is no such cursor, TimedOut after `timeout` s: then it is still there."""
+        session = cursor_session(check_cursor_name(name))
+        check_timeout(timeout)
+        found = await self._link.cursor(session)
+        if found is None or decode_note(found[1]) is None:
+            raise Rejected(f"there is no cursor {name!r}: reconvene log cursors lists them")
+        async with self.cursor(name, timeout=timeout) as cursor:
+            await cursor.drop()
 
     def run(self, machine: StateMachine, *, start: int = 0, snapshot_every: int = 0) -> Runner:
         """`async with log.run(machine) as runner:` applies the log to the state machine, in the background.

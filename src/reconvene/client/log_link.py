@@ -21,7 +21,15 @@ from reconvene.entries import Color, ColorChange, Entry
 from reconvene.errors import Malformed, OutcomeUnknown, PlaceForgotten, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.wire import client_log as wire
-from reconvene.wire.clients import INIT_MINOR, LOG_MINOR, NAMES_MINOR, STAGING_MINOR, WHATIF_MINOR, Welcome
+from reconvene.wire.clients import (
+    CURSOR_MINOR,
+    INIT_MINOR,
+    LOG_MINOR,
+    NAMES_MINOR,
+    STAGING_MINOR,
+    WHATIF_MINOR,
+    Welcome,
+)
 
 __all__ = ["COLORS_WAITING", "LogLink"]
 
@@ -146,6 +154,15 @@ class LogLink:
     async def last_commit(self, session: bytes) -> tuple[int, int] | None:
         said = await self._ask_briefly(lambda number: wire.LastCommit(number, session), STAGING_MINOR)
         return _converted(said, tuple[int, int] | None)  # type: ignore[arg-type]
+
+    async def cursor(self, session: bytes, unlike: int | None = None) -> tuple[int, bytes] | None:
+        """(position of the last record, note) of a cursor; with `unlike`, once the position is another one."""
+        said = await self._ask(lambda number: wire.Cursor(number, session, unlike), True, CURSOR_MINOR)
+        return _converted(said, tuple[int, bytes] | None)  # type: ignore[arg-type]
+
+    async def cursors(self, after: bytes) -> list[tuple[bytes, int, bytes]]:
+        said = await self._ask_briefly(lambda number: wire.Cursors(number, after), CURSOR_MINOR)
+        return _converted(said, list[tuple[bytes, int, bytes]])
 
     async def headings(self, start: int, batches: int) -> wire.Fetched:
         said: wire.Fetched = await self._ask_briefly(

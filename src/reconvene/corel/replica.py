@@ -91,6 +91,15 @@ class Replica(Running):
         """Of a transaction: the number and the position of its last commit that counts."""
         return self.sessions.green.committed(session)
 
+    def cursor(self, session: bytes) -> tuple[int, bytes] | None:
+        """Of a cursor: the position of its last record that counts, and the note there, which is empty where the
+        cursor was dropped."""
+        return self.sessions.green.cursor(session)
+
+    def cursors(self) -> list[tuple[bytes, int, bytes]]:
+        """(session, position of the last record, note) of every cursor that was not dropped, by session."""
+        return self.sessions.green.cursors()
+
     # -- the replica among others
 
     @property

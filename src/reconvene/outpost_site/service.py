@@ -152,6 +152,12 @@ class OutpostLog:
     def committed(self, session: bytes) -> tuple[int, int] | None:
         self._elsewhere("ask for a transaction")
 
+    def cursor(self, session: bytes) -> tuple[int, bytes] | None:
+        self._elsewhere("use a cursor")
+
+    def cursors(self, after: bytes, most: int) -> list[tuple[bytes, int, bytes]]:
+        self._elsewhere("list cursors")
+
     def check_readable(self) -> None:
         self._elsewhere("read it")
 

@@ -14,12 +14,12 @@ from reconvene.entries import EntryBatch
 from reconvene.ids import UNNAMED
 
 __all__ = [
-    "FETCH_BYTES", "FETCH_MESSAGES", "FORWARD_WINDOW_BYTES", "MOST_APPENDED", "MOST_COLLECTED",
+    "FETCH_BYTES", "FETCH_MESSAGES", "FORWARD_WINDOW_BYTES", "MOST_APPENDED", "MOST_COLLECTED", "MOST_LISTED",
     "SNAPSHOT_PIECE_BYTES", "Append", "Appended", "Barrier", "ChangeReplicas", "Collect", "Colored", "Confirm",
-    "Confirmed", "Count", "DropSnapshot", "Fetch", "Fetched", "Follow", "Followed", "ForceLost", "Forget", "Forward",
-    "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered", "Part",
-    "Pending", "ReadSnapshot", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors", "WhatIf",
-    "log_message_bytes",
+    "Confirmed", "Count", "Cursor", "Cursors", "DropSnapshot", "Fetch", "Fetched", "Follow", "Followed",
+    "ForceLost", "Forget", "Forward", "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses",
+    "Name", "Order", "Ordered", "Part", "Pending", "ReadSnapshot", "SaveSnapshot", "Snapshot", "UseSnapshot",
+    "WatchColors", "WhatIf", "log_message_bytes",
 ]  # fmt: skip
 
 MOST_APPENDED = 1 << 16
@@ -32,6 +32,8 @@ FETCH_MESSAGES = 8_192
 """The most messages that one Fetch or Pending returns."""
 MOST_COLLECTED = 256
 """The most ranges in one Collect."""
+MOST_LISTED = 256
+"""The most cursors in one answer."""
 SNAPSHOT_PIECE_BYTES = 256 << 10
 """A snapshot is sent in pieces of at most this many bytes."""
 
@@ -194,6 +196,24 @@ class LastCommit(Struct, array_like=True, tag=26):
     session: SessionId
 
 
+class Cursor(Struct, array_like=True, tag=45):
+    """Reads a cursor, from protocol 1.11 on. Answered by Told: (position of its last record, note), or None if there
+    is no such cursor."""
+
+    request: Count
+    session: SessionId
+    unlike: Count | None = None
+    """Answered once the position is another one than this: a reader waits until the cursor changes."""
+
+
+class Cursors(Struct, array_like=True, tag=46):
+    """Lists cursors by session, from protocol 1.11 on. Answered by Told: [(session, position, note) …]."""
+
+    request: Count
+    after: Annotated[bytes, Meta(max_length=64)] = b""
+    """Begins with the first after this one."""
+
+
 class Follow(Struct, array_like=True, tag=51):
     """What a follower asks its source, from protocol 1.7 on. Answered by Followed; if the follower waits for
     something new, after a second at most."""
@@ -256,7 +276,7 @@ class Confirm(Struct, array_like=True, tag=42):
 LogRequest = (
     Append | Order | Fetch | Forget | Pending | WatchColors | Barrier | LogStatus | Snapshot | ReadSnapshot
     | SaveSnapshot | ChangeReplicas | Losses | ForceLost | Collect | LastCommit | Init | UseSnapshot | DropSnapshot
-    | WhatIf | Follow | Forward | Confirm
+    | WhatIf | Follow | Forward | Confirm | Cursor | Cursors
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from reconvene.wire.client_isis import IsisAnswer, IsisRequest
 from reconvene.wire.client_log import Count, LogAnswer, LogRequest, Name
 
 __all__ = [
+    "CURSOR_MINOR",
     "FOLLOW_MINOR",
     "HANDSHAKE_BYTES",
     "INIT_MINOR",
@@ -69,10 +70,10 @@ __all__ = [
 ]
 
 MAJOR = 1
-MINOR = 10
+MINOR = 11
 """1 adds the log, 2 headings without messages and transactions, 3 Init, 4 names of snapshots, 5 process groups in the
 manner of ISIS, 6 WhatIf, 7 followers and outposts, 8 watches of processes, 9 wide groups, 10 casts to processes of
-other clusters."""
+other clusters, 11 cursors."""
 LOG_MINOR = 1
 """A site with a lower minor does not know requests about the log."""
 STAGING_MINOR = 2
@@ -98,6 +99,9 @@ WIDE_MINOR = 9
 
 WIDE_ISIS_MINOR = 10
 """A site with a lower minor can't cast to processes of other clusters."""
+
+CURSOR_MINOR = 11
+"""A site with a lower minor does not know cursors."""
 
 HANDSHAKE_BYTES = 4_096
 """The longest record before a site's Welcome: an unknown client gets no more memory than this."""

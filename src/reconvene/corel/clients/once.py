@@ -20,10 +20,10 @@ from reconvene.corel.clients.commits import TRANSACTION
 from reconvene.corel.clients.ranges import length_with
 from reconvene.corel.clients.refusals import check_gaps, other_data
 from reconvene.corel.clients.session_index import SessionRun
-from reconvene.corel.clients.session_table import MOST_RANGES, MOST_SESSION_BYTES, check_session
+from reconvene.corel.clients.session_table import CURSOR, MOST_RANGES, MOST_SESSION_BYTES, check_session
 from reconvene.corel.clients.sessions import Sessions
 from reconvene.corel.paper.queue import Queue
-from reconvene.errors import Unavailable
+from reconvene.errors import Rejected, Unavailable
 
 __all__ = ["Once"]
 
@@ -47,6 +47,8 @@ class Once:
         """Takes what is new of these messages. Returns what became of all of them, in order. Raises Rejected,
         Unavailable; then it took none. `inner`: of an outpost's messages, the sessions of its clients."""
         check_session(session, number, len(messages))
+        if session.startswith(CURSOR) and kind is not Kind.COMMIT:
+            raise Rejected(f"sessions that begin with {CURSOR.decode()} are for the records of cursors")
         accepting, own = self._accepting, self._queue.own
         assert own is not None, "it is a replica"
         known = self._index.ranges(session)

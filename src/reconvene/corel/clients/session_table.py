@@ -13,20 +13,28 @@ The session of a transaction's commits is another kind: only its highest number 
 lower ones are taken, whether they came or not. These sessions have a bound of their own, so that a transaction of a
 table that is written once a day is not forgotten because many clients come and go. So have the sessions of outposts:
 one that is cut off for weeks still holds messages that the log may have.
+
+The session of a cursor is a transaction's whose commits carry notes. The last note that counts is part of its row. A
+cursor is never forgotten: where there are MOST_CURSORS of them, the first record of a further one is void. Only a
+cursor that was dropped, whose note is empty, makes room for another. A cursor that is not in the table begins with
+the number CURSOR_BEGINS and no other, so that a reader that held it before it was dropped does not bring it back.
 """
 
 from collections.abc import Iterable, Iterator
 
 from msgspec import DecodeError, Struct, msgpack
 
-from reconvene.corel.batch import Heading, Kind, Source, sources_of
-from reconvene.corel.clients.commits import TRANSACTION
+from reconvene.corel.batch import Heading, Kind, Source, messages_of, sources_of
+from reconvene.corel.clients.commits import TRANSACTION, decode_commit
 from reconvene.corel.clients.ranges import Ranges, has, include
 from reconvene.corel.keeping.layout import session_key, table_end
 from reconvene.errors import Malformed, Rejected
 from reconvene.storage.tables import Clear, Op, Put, Reader
 
 __all__ = [
+    "CURSOR",
+    "CURSOR_BEGINS",
+    "MOST_CURSORS",
     "MOST_NUMBER",
     "MOST_RANGES",
     "MOST_SESSION_BYTES",
@@ -44,6 +52,11 @@ MOST_RANGES = 64
 
 OUTPOST = b"outpost "
 """How the session of an outpost begins."""
+CURSOR = TRANSACTION + b"cursor:"
+"""How the session of a cursor begins."""
+CURSOR_BEGINS = 1
+"""The number of a cursor's first record."""
+MOST_CURSORS = 1_024
 
 Row = tuple[bytes, bytes]
 """A session, and what is stored of it."""
@@ -58,6 +71,12 @@ class Taken(Struct, array_like=True, gc=False):
     """The numbers that were taken."""
     commit: int = -1
     """Of a transaction: where its last commit stands that counts. -1: it is none."""
+    note: bytes = b""
+    """Of a cursor: what that commit carries."""
+
+    def encoded(self) -> bytes:
+        """As it is stored. Without a note as programs store it that do not know cursors."""
+        return msgpack.encode(self if self.note else (self.position, self.ranges, self.commit))
 
     def take(self, first: int, last: int) -> Ranges:
         """Takes the numbers from `first` to `last`. Returns those of them that had been taken, as ranges."""
@@ -82,12 +101,13 @@ class SessionTable:
         """By last position, the lowest first …"""
         self._transactions: dict[bytes, Taken] = {}
         self._outposts: dict[bytes, Taken] = {}
+        self._cursors: dict[bytes, Taken] = {}
         """… and so are these."""
         self._changed: dict[bytes, None] = {}
         """Not stored yet."""
 
     def __len__(self) -> int:
-        return len(self._sessions) + len(self._transactions) + len(self._outposts)
+        return len(self._sessions) + len(self._transactions) + len(self._outposts) + len(self._cursors)
 
     def highest(self, session: bytes) -> int:
         """The highest number that was taken; -1: none is known."""
@@ -108,8 +128,20 @@ class SessionTable:
         taken = self._transactions.get(session)
         return None if taken is None else (taken.ranges[-1][1], taken.commit)
 
+    def cursor(self, session: bytes) -> tuple[int, bytes] | None:
+        """Of a cursor: the position of its last record that counts, and that one's note, which is empty if the cursor
+        was dropped. None: there is no such cursor."""
+        taken = self._cursors.get(session)
+        return None if taken is None else (taken.commit, taken.note)
+
+    def cursors(self) -> list[tuple[bytes, int, bytes]]:
+        """(session, position, note) of every cursor that was not dropped, by session."""
+        kept = sorted(self._cursors.items())
+        return [(session, taken.commit, taken.note) for session, taken in kept if taken.note]
+
     def _get(self, session: bytes) -> Taken | None:
-        return self._sessions.get(session) or self._transactions.get(session) or self._outposts.get(session)
+        kinds = (self._sessions, self._transactions, self._outposts, self._cursors)
+        return next((taken for kind in kinds if (taken := kind.get(session)) is not None), None)
 
     # -- the total order
 
@@ -118,8 +150,43 @@ class SessionTable:
         void: list[int] = []
         for source in sound_sources(heading, body):
             commits = heading.kind is Kind.COMMIT and source.session.startswith(TRANSACTION)
-            void += self._take(source, position, commits)
+            if source.session.startswith(CURSOR):
+                if not (commits and self._take_cursor(source, body, position)):
+                    void += range(source.start, source.start + source.count)
+            else:
+                void += self._take(source, position, commits)
         return tuple(sorted(set(void)))
+
+    def _take_cursor(self, source: Source, body: bytes, position: int) -> bool:
+        """Whether a record of a cursor counts: it is the first that comes after the record that its writer saw."""
+        session, at = source.session, position + source.start
+        taken = self._cursors.get(session)
+        try:
+            note = decode_commit(messages_of(body)[source.start]).note
+        except Malformed:
+            return False
+        if source.count != 1:
+            return False
+        if taken is None:
+            if source.number != CURSOR_BEGINS or not self._room_for_cursor():
+                return False
+        elif source.number <= taken.ranges[-1][1]:
+            return False
+        self._cursors.pop(session, None)
+        self._cursors[session] = Taken(at, [(0, source.number)], at, note)  # again the last
+        self._changed[session] = None
+        return True
+
+    def _room_for_cursor(self) -> bool:
+        """Forgets the cursor that was dropped first, if there are as many as may be."""
+        if len(self._cursors) < MOST_CURSORS:
+            return True
+        dropped = next((session for session, taken in self._cursors.items() if not taken.note), None)
+        if dropped is None:
+            return False
+        del self._cursors[dropped]
+        self._changed[dropped] = None
+        return True
 
     def _take(self, source: Source, position: int, commits: bool) -> Iterator[int]:
         session, last = source.session, source.number + source.count - 1
@@ -144,6 +211,8 @@ class SessionTable:
 
     def _like(self, session: bytes, taken: Taken) -> dict[bytes, Taken]:
         """The sessions of the same kind, which have one bound."""
+        if session.startswith(CURSOR):
+            return self._cursors
         if taken.commit >= 0:
             return self._transactions
         return self._outposts if session.startswith(OUTPOST) else self._sessions
@@ -168,21 +237,21 @@ class SessionTable:
     def _fill(self, rows: Iterable[Row]) -> None:
         """Raises Malformed; then nothing has changed."""
         decoded = _decode(rows)
-        self._sessions, self._transactions, self._outposts = {}, {}, {}
+        self._sessions, self._transactions, self._outposts, self._cursors = {}, {}, {}, {}
         for session, taken in decoded:
             self._like(session, taken)[session] = taken
 
     def rows(self) -> Iterator[Row]:
         """All of it, to be sent; a later change does not show."""
-        every = (*self._sessions.items(), *self._transactions.items(), *self._outposts.items())
-        return iter([(session, msgpack.encode(taken)) for session, taken in every])
+        kinds = (self._sessions, self._transactions, self._outposts, self._cursors)
+        return iter([(session, taken.encoded()) for kind in kinds for session, taken in kind.items()])
 
     def changes(self) -> list[Op]:
         """What makes the changes since it was last asked durable."""
         changed, self._changed = self._changed, {}
         found = ((session, self._get(session)) for session in changed)
         return [
-            Put(session_key(self._table, session), None if taken is None else msgpack.encode(taken))
+            Put(session_key(self._table, session), None if taken is None else taken.encoded())
             for session, taken in found
         ]
 

@@ -85,6 +85,18 @@ class Follower(Replica):
             raise Unavailable(f"site {self.name}: the last commit is not on stable storage here yet")
         return found
 
+    def cursor(self, session: bytes) -> tuple[int, bytes] | None:
+        found = super().cursor(session)
+        if found is not None and found[0] >= self.green:
+            raise Unavailable(f"site {self.name}: the cursor's last record is not on stable storage here yet")
+        return found
+
+    def cursors(self) -> list[tuple[bytes, int, bytes]]:
+        found = super().cursors()
+        if any(position >= self.green for _, position, _ in found):
+            raise Unavailable(f"site {self.name}: a cursor's last record is not on stable storage here yet")
+        return found
+
     @property
     def is_replica(self) -> bool:
         return False

@@ -66,7 +66,9 @@ class ClientLog:
         self._follows: dict[int, wire.Follow] = {}
         """… followers' requests …"""
         self._confirms: dict[int, wire.Confirm] = {}
-        """… and outposts'."""
+        """… outposts' …"""
+        self._cursors: dict[int, wire.Cursor] = {}
+        """… and those of readers that wait for a cursor."""
         self._unwatch: Callable[[], None] | None = None
         self._uploads = SnapshotUploads(snapshot_bytes)
 
@@ -111,6 +113,11 @@ class ClientLog:
                 self._push(request, collected(self._port, message.ranges, message.size))
             case wire.LastCommit(request=request, session=session):
                 self._tell(request, self._port.committed(session))
+            case wire.Cursor():
+                self._cursor(message)
+            case wire.Cursors(request=request, after=after):
+                listed = self._port.cursors(after, wire.MOST_LISTED)
+                self._tell(request, listed, sum(_BATCH_BYTES + len(note) for _, _, note in listed))
             case wire.Forget(request=request):
                 self._forget(request)
             case wire.Pending():
@@ -237,6 +244,21 @@ class ClientLog:
             self._out.push(wire.Confirmed(confirm.request, places), _BATCH_BYTES * len(places))
         return bool(places)
 
+    def _cursor(self, cursor: wire.Cursor) -> None:
+        if not self._told_cursor(cursor):
+            self._wait(cursor.request, lambda: self._cursors.pop(cursor.request, None))
+            self._cursors[cursor.request] = cursor
+            if self._unwatch is None:
+                self._unwatch = self._port.watch(self._moved)
+
+    def _told_cursor(self, cursor: wire.Cursor) -> bool:
+        """Whether it is answered now."""
+        found = self._port.cursor(cursor.session)
+        if cursor.unlike is not None and found is not None and found[0] == cursor.unlike:
+            return False
+        self._tell(cursor.request, found, _BATCH_BYTES if found is None else _BATCH_BYTES + len(found[1]))
+        return True
+
     # -- reading
 
     def _fetch(self, fetch: wire.Fetch) -> None:
@@ -294,6 +316,14 @@ class ClientLog:
         for confirm in list(self._confirms.values()):
             if self._confirmed(confirm):
                 del self._confirms[confirm.request], self._ends[confirm.request]
+        for cursor in list(self._cursors.values()):
+            try:
+                done = self._told_cursor(cursor)
+            except ReconveneError as error:
+                self._out.fail(cursor.request, error)
+                done = True
+            if done:
+                del self._cursors[cursor.request], self._ends[cursor.request]
         ready = [fetch for fetch in self._fetches.values() if fetch.start < green]
         for fetch in ready:
             del self._fetches[fetch.request], self._ends[fetch.request]

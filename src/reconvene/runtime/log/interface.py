@@ -44,6 +44,12 @@ class SiteLog(Protocol):
         """What is green here of an outpost's messages from `first` on, without a gap: (counter, count, position) …; a
         position of -1 is not known any more."""
 
+    def cursor(self, session: bytes) -> tuple[int, bytes] | None:
+        """Of a cursor: the position of its last record that counts here, and its note. None: there is none."""
+
+    def cursors(self, after: bytes, most: int) -> list[tuple[bytes, int, bytes]]:
+        """(session, position, note) of cursors, by session, from the first after `after` on, at most so many."""
+
     def committed(self, session: bytes) -> tuple[int, int] | None:
         """The number and the position of a transaction's last commit that is green here and counts."""
 

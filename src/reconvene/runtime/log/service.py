@@ -314,6 +314,14 @@ class LogService:
     def committed(self, session: bytes) -> tuple[int, int] | None:
         return self._replica.committed(session)
 
+    def cursor(self, session: bytes) -> tuple[int, bytes] | None:
+        self.check_readable()
+        return self._replica.cursor(session)
+
+    def cursors(self, after: bytes, most: int) -> list[tuple[bytes, int, bytes]]:
+        self.check_readable()
+        return [row for row in self._replica.cursors() if row[0] > after][:most]
+
     # -- reading
 
     @property
