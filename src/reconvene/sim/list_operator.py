@@ -127,7 +127,12 @@ class ListOperator:
         return True
 
     def _stacks(self) -> list[tuple[Node, Stack]]:
-        return [(node, stack) for node in self._cluster.nodes if isinstance((stack := node.site), Stack)]
+        found = []
+        for node in self._cluster.nodes:
+            stack = node.site
+            if isinstance(stack, Stack):
+                found.append((node, stack))
+        return found
 
 
 def _has(known: SiteList, change: ListChange) -> bool:
