@@ -127,7 +127,7 @@ class ListOperator:
         return True
 
     def _stacks(self) -> list[tuple[Node, Stack]]:
-        found = []
+        found: list[tuple[Node, Stack]] = []
         for node in self._cluster.nodes:
             stack = node.site
             if isinstance(stack, Stack):
