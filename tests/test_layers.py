@@ -29,7 +29,7 @@ class Layer:
 
 
 LAYERS = (
-    Layer("words", ("ids", "errors", "units", "quorum", "voting", "site_list"), uses=(), pure=True),
+    Layer("words", ("ids", "errors", "units", "quorum", "voting", "site_list", "list_change"), uses=(), pure=True),
     Layer("world", ("world", "room", "transports"), uses=()),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
     Layer(
@@ -44,7 +44,7 @@ LAYERS = (
     Layer("order", ("core.order.*",), uses=("words", "wire", "interface"), pure=True),
     Layer(
         "site",
-        ("core", "core.site", "core.changes", "core.record", "core.beacons"),
+        ("core", "core.site", "core.changes", "core.record", "core.beacons", "core.joining"),
         uses=("words", "wire", "interface", "multicast", "membership", "evs", "order"),
         pure=True,
     ),

@@ -12,6 +12,7 @@ from reconvene.core.multicast.multicast import Counters
 from reconvene.core.options import Timing
 from reconvene.core.outgoing import Outgoing
 from reconvene.errors import Malformed
+from reconvene.ids import MAX_SITES
 from reconvene.site_list import SiteList
 from reconvene.wire.codec import decode_reports, encode
 from reconvene.wire.messages import VERSION, Beacon
@@ -35,7 +36,7 @@ class Beacons:
     ) -> None:
         """`others`: the sites that datagrams can be sent to."""
         self._site = site
-        self._others = others
+        self._known_others = others
         self._changes = changes
         self._counters = counters
         self._out = out
@@ -59,12 +60,22 @@ class Beacons:
     def receive(self, beacon: Beacon, now: int) -> None:
         changes = self._changes
         hearing = changes.hearing
-        if beacon.version != VERSION or beacon.site >= hearing.sites or beacon.site == self._site:
+        if beacon.version != VERSION or beacon.site >= MAX_SITES or beacon.site == self._site:
             self._counters.stale += 1
             return
         try:
             if not changes.disputes.agrees(beacon.site, beacon.sites, changes.sites):
                 self._counters.other_lists += 1
+                return
+            news = changes.disputes.news
+            if news is not None and (news.managed or news.proposal is not None):
+                changes.learn(news)
+            if beacon.site >= hearing.sites:
+                self._counters.stale += 1
+                return
+            if changes.sites.excludes(beacon.site):
+                changes.askers.add(beacon.site)  # it has been away, and learns from this site that it was removed
+                self._counters.stale += 1
                 return
             reports = decode_reports(beacon.reports) if hearing.is_news(beacon) else []
         except Malformed:
@@ -85,7 +96,7 @@ class Beacons:
             self._reported = hearing.report.version
             self._beaconed_at = now
             self._beacon_at = now + self._interval()
-            self._out.send(self._others, self._beacon(now))
+            self._out.send(self._others(), self._beacon(now))
         elif self._probed_by or changes.askers:
             for site in sorted((self._probed_by | changes.askers) - {self._site}):
                 self._out.send((site,), self._beacon(now, only=site))
@@ -93,6 +104,12 @@ class Beacons:
             return
         self._probed_by.clear()
         changes.askers.clear()
+
+    def _others(self) -> tuple[int, ...]:
+        sites = self._changes.sites
+        if not sites.managed:
+            return self._known_others
+        return tuple(site for site in range(len(sites.names)) if sites.listed >> site & 1 and site != self._site)
 
     def set_round_trips(self, current: Configuration) -> None:
         """Repair in the present configuration goes by them from its first frame on."""

@@ -31,7 +31,7 @@ from reconvene.core.order.engine import OrderEngine
 from reconvene.core.outgoing import Outgoing
 from reconvene.core.record import Kept, Record
 from reconvene.ids import ConfigurationId, configuration_number, counter_of, proposer_of
-from reconvene.site_list import SiteList
+from reconvene.site_list import NextList, SiteList
 from reconvene.wire.messages import Alive, Frame, Nack, Progress, Propose, Rebroadcast, State
 
 __all__ = ["Changes", "MakeEngine", "Phase"]
@@ -88,11 +88,32 @@ class Changes:
         self.agreed = self.kept.sites
         """What the members of the present configuration knew of the list together when they formed it."""
         self.current = self._install(record.number, (site,), (record.incarnation,), now)
+        self._note_list()
 
     @property
     def sites(self) -> SiteList:
         """What this site knows of the cluster's list."""
         return self.kept.sites
+
+    def learn(self, told: SiteList) -> None:
+        """What a beacon tells of the list, which does not contradict what this site knows."""
+        self.kept.learn(replace(told, disputed=False))
+        self._note_list()
+
+    def propose(self, proposal: NextList) -> None:
+        self.kept.propose(proposal)
+
+    def used(self, version: int, number: int, chosen: NextList | None) -> None:
+        """The primary configuration of this number is used, and all its members have stored this version of the
+        list, and the proposal for the next."""
+        self.kept.used(version, number, chosen)
+        self._note_list()
+
+    def _note_list(self) -> None:
+        sites = self.sites
+        if sites.managed:
+            numbers = len(sites.names)
+            self.hearing.list_changed(numbers, ((1 << numbers) - 1) & ~sites.listed)
 
     @property
     def answered(self) -> int:
@@ -421,6 +442,7 @@ class Changes:
             self.hearing.update(conf=round_.number, attempt=0, frozen=False)
             self.agreed = round_.sites or self.sites
             self.kept.install(round_.number, round_.members, self.agreed)
+            self._note_list()
             self.current = self._install(round_.number, round_.members, round_.incarnations, now)
 
     def _install(

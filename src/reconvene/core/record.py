@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from reconvene.core.outgoing import Outgoing
 from reconvene.ids import configuration_number, counter_of
-from reconvene.site_list import SiteList, first_list
+from reconvene.site_list import NextList, SiteList, first_list
 
-__all__ = ["KEY", "Kept", "Record", "boot", "incarnation_of", "replacement", "stored_list"]
+__all__ = ["KEY", "NEW_SITE", "Kept", "Record", "boot", "incarnation_of", "replacement", "stored_list"]
 
 KEY = "site"
 """Where a site's record is kept in stable storage."""
@@ -35,14 +35,20 @@ class Record(Struct, array_like=True):
     site was in no used configuration since."""
 
 
-def boot(stored: bytes | None, ordinal: int, token: int = 0, sites: SiteList | None = None) -> bytes:
+NEW_SITE = 1
+"""Below all configurations: the `line` of a site that was added while the others ran, before its first start. It was
+in none, and can tell."""
+
+
+def boot(stored: bytes | None, ordinal: int, token: int = 0, sites: SiteList | None = None, line: int = 0) -> bytes:
     """Returns what is to be synced before a site starts, given what its storage holds: a new incarnation and a new
     number.
 
     `token`: drawn at random for this start. 0: it has none, and nobody notices where an older storage is put back.
     `sites`: what the site knows of the cluster's list, its storage and its file taken together (`read_list`).
+    `line`: of a site's first start (`NEW_SITE`).
     """
-    record = Record(0, 0, whole=True) if stored is None else msgpack.decode(stored, type=Record)
+    record = Record(0, 0, line=line, whole=True) if stored is None else msgpack.decode(stored, type=Record)
     number = configuration_number(counter_of(record.number) + 1, ordinal)
     sites = sites or record.sites
     # A site begins alone: that can be primary where the list has no other site.
@@ -77,6 +83,8 @@ class Kept:
         """The highest configuration number that this site has used or answered."""
         self.sites = record.sites or first_list(sites)
         """What this site knows of the cluster's list."""
+        self.names = list(self.sites.names)
+        """By number. It grows in place: a number never gets another name."""
         self._whole = record.whole
         self.forgotten = record.line if record.whole else 0
         """No configuration above this was used while an earlier incarnation of this site was in it; 0: it can't
@@ -113,7 +121,8 @@ class Kept:
         self._attempt = 0
         if agreed.primary(members):
             self._line = number
-        self._learn(self.sites.merged(replace(agreed, disputed=False)))
+            agreed = agreed.agreed_in(number)
+        self.learn(replace(agreed, disputed=False))
         assert self._written >= number or not agreed.primary(members), "no member may use it before this is written"
 
     def _write(self) -> int:
@@ -126,17 +135,27 @@ class Kept:
         if token == self._list_token:
             self._list_token = None
 
-    def _learn(self, sites: SiteList) -> None:
+    def learn(self, sites: SiteList) -> None:
+        """Another site knows this of the list, and does not contradict what this site knows."""
+        self._replace(self.sites.merged(sites))
+
+    def propose(self, proposal: NextList) -> None:
+        """It was delivered in the configuration of its stamp."""
+        self._replace(self.sites.proposed(proposal))
+
+    def _replace(self, sites: SiteList) -> None:
         if sites != self.sites:
             self.sites = sites
+            self.names += sites.names[len(self.names) :]
             self._list_token = self._write()
 
-    def used(self, version: int, number: int) -> None:
-        """The primary configuration of this number is used, and all its members have stored this version."""
+    def used(self, version: int, number: int, chosen: NextList | None = None) -> None:
+        """The primary configuration of this number is used, and all its members have stored this version, and the
+        proposal for the next."""
         whole, self._whole = self._whole, True  # the used ones are in one line, and this is the last
-        sites = self.sites.used(version, number)
-        if sites.base > self.sites.base:
-            self._learn(sites)
+        sites = self.sites.used(version, number, chosen)
+        if (sites.base, sites.newest) != (self.sites.base, self.sites.newest):
+            self._replace(sites)
         else:
             self.sites = sites  # only that version 1 is in use: it goes with the next write
             if not whole:

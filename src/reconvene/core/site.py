@@ -22,7 +22,7 @@ from reconvene.core.outgoing import Outgoing
 from reconvene.core.record import Record
 from reconvene.errors import Malformed
 from reconvene.ids import MAX_SITES, Service
-from reconvene.site_list import SiteList
+from reconvene.site_list import NextList, SiteList
 from reconvene.wire.codec import decode
 from reconvene.wire.messages import (
     Alive,
@@ -104,6 +104,17 @@ class Site:
     def sites(self) -> SiteList:
         """What this site knows of the cluster's list."""
         return self.changes.sites
+
+    @property
+    def names(self) -> list[str]:
+        """By number. It grows in place; empty in tests of the core, which has numbers only."""
+        return self.changes.kept.names
+
+    @property
+    def removed(self) -> bool:
+        """The cluster's list does not have this site any more, and that is durable: it takes no part in anything, and
+        is to be stopped."""
+        return self.sites.excludes(self.ordinal) and self.sites_kept
 
     @property
     def disputes(self) -> Disputes:
@@ -214,11 +225,16 @@ class Site:
             self.counters.stale += len(self._packets)
             self._packets.clear()
 
-    def used(self, version: int, number: int, now: int) -> None:
+    def used(self, version: int, number: int, now: int, chosen: NextList | None = None) -> None:
         """The primary configuration of this number is used, and all its members have stored this version of the
-        list, the newest that they knew."""
+        list, the newest that they knew. `chosen`: the same of a proposal for the next."""
         self._stir(now)
-        self.changes.kept.used(version, number)
+        self.changes.used(version, number, chosen)
+
+    def propose(self, proposal: NextList, now: int) -> None:
+        """A proposal for the next version of the list was delivered, in the configuration that is its stamp."""
+        self._stir(now)
+        self.changes.propose(proposal)
 
     def leave(self, now: int) -> None:
         """From now on this site reports that it hears nobody: the others go on without it at once."""

@@ -100,8 +100,8 @@ class Running:
         Raises Malformed where the tables make no sense, Unavailable where a newer program wrote them.
         """
         self.name = name
-        self.sites = tuple(sites)
-        """Of the cluster, by ordinal."""
+        self.sites = sites
+        """Of the cluster, by ordinal; it may grow."""
         self.limits = limits = limits or LogLimits()
         tables = Guarded(tables)
         record, base = load_record(tables), load_base(tables)
@@ -155,7 +155,7 @@ class Running:
             self._configurations,
             conf,
             members,
-            self.sites,
+            tuple(self.sites),
             queue=self.queue,
             writes=self._writes,
             outgoing=self._outgoing,

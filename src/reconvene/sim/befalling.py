@@ -8,6 +8,9 @@ __all__ = ["Befalling"]
 
 
 class _Process(Protocol):
+    @property
+    def up(self) -> bool: ...
+
     def start(self) -> None: ...
 
     def doom(self, copies: int | None) -> None: ...
@@ -40,6 +43,10 @@ class Befalling(ABC):
 
     def restart(self, name: str) -> None:
         self.member(name).start()
+
+    def may_start(self, name: str) -> bool:
+        """It is down, and is one of those that take part."""
+        return not self.member(name).up
 
     def doom(self, name: str, copies: int, kind: str = "crash") -> None:
         """Crash amid the next sending, after so many copies; the fault is recorded as of now."""

@@ -13,6 +13,7 @@ from random import Random
 from reconvene.corel.events import LogEvent
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Changes
+from reconvene.sim.list_operator import ListOperator
 from reconvene.sim.node import Node
 from reconvene.sim.remote import Remote
 from reconvene.sim.scenario import ChaosPlan
@@ -29,6 +30,8 @@ _LONGEST_NS = 4_000 * MS
 _SOON_NS = 5 * MS
 """Within it a fault strikes that waited for a step, if not at its beginning."""
 _MOST_TRAPS = 8
+_FEW_SITES = 3
+"""With fewer than that in the list, sites are added and not removed, while there are any."""
 
 _LONG_STEPS = ("down", "operational", "gathering")
 """Steps that faults find by themselves."""
@@ -42,7 +45,10 @@ _RARE_STEP = "recovering: exchange"
 
 
 class Chaos:
-    def __init__(self, cluster: Cluster | WideWorld, plan: ChaosPlan, random: Random) -> None:
+    def __init__(
+        self, cluster: Cluster | WideWorld, plan: ChaosPlan, random: Random, lists: ListOperator | None = None
+    ) -> None:
+        """`lists`: where the list of sites changes."""
         self._cluster = cluster
         self._plan = plan
         self._random = random
@@ -72,7 +78,9 @@ class Chaos:
             "kill": self._kill,
             "gateway": self._gateway,
             "split": self._split,
+            "sites": self._sites,
         }
+        self._lists = lists
         self._newest: tuple[int, int] = (0, 0)
         """The age of the newest set of the log's replicas that is green anywhere."""
         if plan.ambush:
@@ -239,7 +247,7 @@ class Chaos:
     def _restart(self, node: Node | Remote | WideProcess) -> None:
         if node.doomed:
             self._later(lambda: self._restart(node))  # it has not come to sending yet
-        elif not node.up:
+        elif self._cluster.may_start(node.name):
             self._cluster.restart(node.name)
 
     def _pause(self) -> None:
@@ -268,6 +276,21 @@ class Chaos:
             node = self._cluster.member(self._choose(names))
             self._cluster.doom_sync(node.name, completes=self._random.random() < 0.5)
             self._later(lambda: self._restart(node))
+
+    def _sites(self) -> None:
+        """A site is added to the list or removed from it, for good."""
+        lists, random = self._lists, self._random
+        if lists is None:
+            return
+        listed = sorted(lists.listed)
+        if lists.names and (len(listed) < _FEW_SITES or random.random() < 0.5):
+            name = random.choice(lists.names)
+            self._cluster.record_fault("sites", [name])
+            lists.add(name)
+        elif len(listed) > 1:
+            name = self._choose(listed)
+            self._cluster.record_fault("sites", [name])
+            lists.remove(name)
 
     def _kill(self) -> None:
         """A process that dies comes back when its node restarts."""

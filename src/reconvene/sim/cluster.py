@@ -105,6 +105,7 @@ class Cluster(Befalling):
         self._on_isis: list[OnIsis] = []
         self._on_turn: list[Callable[[Node], None]] = []
         self._steps = ["down"] * sites
+        self._list_steps: list[tuple[str, int] | None] = [None] * sites
         self._check_every = check_every
         self._turns = 0
         self._recorders = {name: Recorder(name, self.names, self.rows[name]) for name in self.names}
@@ -243,6 +244,17 @@ class Cluster(Befalling):
                 self._steps[node.ordinal] = now
                 for callback in self._on_step:
                     callback(node, before, now)
+            if node.numbered is not None:
+                self._look_at_list(node)
+
+    def _look_at_list(self, node: Node) -> None:
+        """What a site knows of the list of sites changes beside its other steps, and is a step for those who wait for
+        one: proposed, chosen, in force."""
+        known = node.list_step
+        before, self._list_steps[node.ordinal] = self._list_steps[node.ordinal], known
+        if known is not None and before is not None and known != before:
+            for callback in self._on_step:
+                callback(node, node.step, known[0])
 
     # -- processes ---------------------------------------------------------------------------------------
 
@@ -251,6 +263,10 @@ class Cluster(Befalling):
         self.member(name).crash()
         if name in self.names:
             self._steps[self._ordinals[name]] = "down"
+
+    def may_start(self, name: str) -> bool:
+        member = self.member(name)
+        return not member.up and not (isinstance(member, Node) and member.absent)
 
     def kill(self, process: str) -> None:
         """This process of a node dies; the node does not."""

@@ -15,7 +15,10 @@ from reconvene.sim.evs_site import EvsSite
 from reconvene.stack.turn import Turn
 from reconvene.storage.tables import Op, Reader
 
-__all__ = ["Core", "EvsSite", "LogCore", "LogLike", "SiteLike", "StoringCore", "real_core"]
+__all__ = ["Core", "Datagrams", "EvsSite", "Joining", "LogCore", "LogLike", "SiteLike", "StoringCore", "real_core"]
+
+Datagrams = list[tuple[tuple[int, ...], bytes]]
+"""Destinations, and bytes."""
 
 
 class SiteLike(Protocol):
@@ -89,6 +92,17 @@ class LogCore(Protocol):
     def site(
         self, options: Options, ordinal: int, names: Sequence[str], record: bytes, tables: Reader, now: int
     ) -> LogLike: ...
+
+
+@runtime_checkable
+class Joining(Protocol):
+    """A core whose nodes learn the list of sites before they start."""
+
+    def learns(self, place: int, data: bytes) -> bool:
+        """A datagram came to a node that waits for the list. Returns whether it can start now."""
+
+    def to_places(self, names: Sequence[str], datagrams: Datagrams) -> Datagrams:
+        """From numbers of sites to places of nodes."""
 
 
 class _RealCore:

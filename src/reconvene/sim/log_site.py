@@ -38,7 +38,10 @@ class RealLogCore:
         """By ordinal: its present incarnation and the token of that start."""
 
     def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
-        record = boot(stored, ordinal, token)
+        return self.booted(ordinal, boot(stored, ordinal, token), token)
+
+    def booted(self, ordinal: int, record: bytes, token: int) -> bytes:
+        """Takes note of a start, and returns its record."""
         self._booted[ordinal] = {msgpack.decode(record)[0]: token}
         return record
 

@@ -20,7 +20,7 @@ from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import MAX_SITES, Service
 from reconvene.isis.events import IsisEvent
 from reconvene.sim.calls import Calls, Connection
-from reconvene.sim.core import Core, LogCore, LogLike, SiteLike, StoringCore
+from reconvene.sim.core import Core, Datagrams, Joining, LogCore, LogLike, SiteLike, StoringCore
 from reconvene.sim.disk import Disk
 from reconvene.sim.forward_server import ForwardServer
 from reconvene.sim.isis_application import NodeProcesses
@@ -29,6 +29,7 @@ from reconvene.sim.isis_scenario import IsisVerb
 from reconvene.sim.log_server import LogServer
 from reconvene.sim.loop import NEVER, Loop
 from reconvene.sim.network import Network
+from reconvene.stack.stack import Stack
 from reconvene.storage.tables import Put
 from reconvene.trace.events import Row
 from reconvene.trace.group_recorder import GroupRecorder
@@ -96,9 +97,15 @@ class Node:
         """… and this is the process."""
         self.wide_recorder: WideRecorder | None = None
         """Where the site's cluster is one of several."""
+        self.absent = False
+        """It is not in the list of sites: it was not added yet, or it was removed, and is down for good."""
         self.replicas_changed = False
         """Whether the log's replicas, or their quorum, have not been those that it began with, or a change of them
         was proposed here."""
+        self.numbered: list[str] | None = [] if isinstance(core, Joining) else None
+        """Where the list of sites changes: its names, by number."""
+        self.awaits_list = False
+        """It is added to the list: it starts once it has heard of that."""
         self._names = tuple(names)
         self._options = options
         self._core = core
@@ -194,6 +201,15 @@ class Node:
         return "down" if self.site is None else self.site.step
 
     @property
+    def list_step(self) -> tuple[str, int] | None:
+        """Where the list of sites changes: how far this site knows of a change, and of which version."""
+        if not isinstance(self.site, Stack):
+            return None
+        known = self.site.site.sites
+        step = "proposed" if known.proposal is not None else "in force" if known.finished else "chosen"
+        return f"list: {step}", known.newest
+
+    @property
     def waiting(self) -> int:
         """Messages that the application holds because the site has no room for them."""
         return len(self._outbox) + len(self._appends) + (0 if self.processes is None else self.processes.waiting)
@@ -202,8 +218,13 @@ class Node:
     def doomed(self) -> bool:
         return self._doom is not None or self._doom_sync is not None
 
+    def await_list(self) -> None:
+        """It starts as soon as another site tells it a list that has this node."""
+        self.awaits_list = True
+
     def start(self) -> None:
         assert self.site is None, f"{self.name} is up"
+        self.awaits_list = self.absent = False
         self._starts += 1
         token = self._starts * MAX_SITES + self.ordinal
         record = self._core.boot(self.disk.get(_RECORD), self.ordinal, token)
@@ -218,6 +239,10 @@ class Node:
             if isinstance(core, StoringCore):
                 core.keep(self.ordinal, self.disk)
             self.site = core.site(self._options, self.ordinal, len(self._names), record, self.now)
+        if self.numbered is not None:
+            assert isinstance(self.site, Stack), "it has a list of sites"
+            self.numbered = self.site.site.names
+            self._recorder.names = self.numbered
         self._recorder.begin(self.site.incarnation)
         if self.log is not None and self._log_recorder is not None:
             self._log_recorder.catch_up(self.now, log_past(self._rows), self.log.replica)
@@ -229,6 +254,18 @@ class Node:
     def crash(self) -> None:
         assert self.site is not None, f"{self.name} is down"
         self._recorder.fail(self.now)
+        self._end()
+
+    def _stop_removed(self) -> bool:
+        """Whether its site was removed from the list: then its process ends, and does not come back."""
+        if not isinstance(self.site, Stack) or not self.site.site.removed:
+            return False
+        self.absent = True
+        self._recorder.stop(self.now)
+        self._end()
+        return True
+
+    def _end(self) -> None:
         self.site = self.log = None
         if self.processes is not None:
             self.processes.crash()
@@ -310,6 +347,8 @@ class Node:
     def receive(self, data: bytes) -> None:
         site = self.site
         if site is None:
+            if self.awaits_list and isinstance(self._core, Joining) and self._core.learns(self.ordinal, data):
+                self.start()
             return
         if self.paused:
             size = _kernel_bytes(len(data))
@@ -461,8 +500,10 @@ class Node:
             if self._doom is not None:
                 self._die_sending(turn.datagrams)
                 return
-            self._network.transmit(self.ordinal, turn.datagrams)
+            self._network.transmit(self.ordinal, self._to_places(turn.datagrams))
         if turn.writes and self._crash_at_sync(completes=False):
+            return
+        if self.numbered is not None and self._stop_removed():
             return
         if (self._outbox and site.room() > 0) or (processes is not None and processes.wants_turn):
             self._turn_soon(_TURN_AROUND_NS)
@@ -510,9 +551,14 @@ class Node:
             heappush(self.loop.heap, (at, next(self.loop.sequence), self._on_timer, at))
 
     def _die_sending(self, datagrams: list[tuple[tuple[int, ...], bytes]]) -> None:
-        copies = [((destination,), data) for destinations, data in datagrams for destination in destinations]
-        self._network.transmit(self.ordinal, copies[: self._doom])
+        copies: Datagrams = [((to,), data) for destinations, data in datagrams for to in destinations]
+        self._network.transmit(self.ordinal, self._to_places(copies[: self._doom]))
         self.crash()
+
+    def _to_places(self, datagrams: Datagrams) -> Datagrams:
+        if self.numbered is None or not isinstance(self._core, Joining):
+            return datagrams
+        return self._core.to_places(self.numbered, datagrams)
 
 
 def _kernel_bytes(size: int) -> int:

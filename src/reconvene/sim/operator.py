@@ -17,7 +17,7 @@ from reconvene.sim.node import Node
 from reconvene.sim.scenario import OperatorPlan
 from reconvene.storage.tables import Clear
 
-__all__ = ["Operator"]
+__all__ = ["Operator", "waits_for_absent"]
 
 MS = 1_000_000
 _LOOK_EVERY_NS = 20 * MS
@@ -45,21 +45,6 @@ class Operator:
     def stop(self) -> None:
         """Faults stop. Only what is left to be given up is given up still."""
         self._stopped = True
-
-    def waits_for_absent(self) -> bool:
-        """A change is pending in a primary component, and a replica of the set that it would make is down or
-        elsewhere. The log may have to wait for that one, and so does all that comes after the change."""
-        for node, replica in self._replicas():
-            here = {
-                other
-                for component in self._cluster.components()
-                if node.name in component
-                for other in component
-                if self._cluster.node(other).up
-            }
-            if replica.primary and any(not here.issuperset(made.names()) for made in replica.pending_sets()[1:]):
-                return True
-        return False
 
     # -- changes through the log
 
@@ -205,8 +190,26 @@ class Operator:
             self._cluster.loop.at(self._cluster.now + _PATIENCE_NS // 2, self._give_up)
 
     def _replicas(self) -> list[tuple[Node, Replica]]:
-        return [
-            (node, node.log.replica)
-            for node in self._cluster.nodes
-            if node.up and not node.paused and node.log is not None
-        ]
+        return _replicas(self._cluster)
+
+
+def waits_for_absent(cluster: Cluster) -> bool:
+    """A change is pending in a primary component, and a replica of the set that it would make is down or elsewhere.
+    The log may have to wait for that one, and so does all that comes after the change."""
+    for node, replica in _replicas(cluster):
+        here = {
+            other
+            for component in cluster.components()
+            if node.name in component
+            for other in component
+            if cluster.node(other).up
+        }
+        if replica.primary and any(not here.issuperset(made.names()) for made in replica.pending_sets()[1:]):
+            return True
+    return False
+
+
+def _replicas(cluster: Cluster) -> list[tuple[Node, Replica]]:
+    return [
+        (node, node.log.replica) for node in cluster.nodes if node.up and not node.paused and node.log is not None
+    ]

@@ -31,7 +31,9 @@ from reconvene.sim.isis_parse import (
 from reconvene.sim.scenario import (
     FAULTS,
     ISIS_FAULTS,
+    LIST_FAULTS,
     WIDE_FAULTS,
+    AddSites,
     Append,
     ChaosPlan,
     Crash,
@@ -42,6 +44,7 @@ from reconvene.sim.scenario import (
     NetworkChange,
     Partition,
     Pause,
+    RemoveSites,
     Restart,
     Resume,
     Scenario,
@@ -81,6 +84,7 @@ _TOP = (
     *(
         "name",
         "nodes",
+        "sites",
         "followers",
         "outposts",
         "seed",
@@ -163,6 +167,7 @@ def _scenario(top: Table, path: Path) -> Scenario:
         patience_ns=patience_ns,
         isis=isis,
         path=path,
+        sites=_sites(top, Nodes(names), stack),
     )
     if chaos is None:
         check_timeline(scenario, top.file)
@@ -208,6 +213,24 @@ def _nodes(top: Table) -> list[str]:
         top.fail("nodes", f"expected 1 to {MAX_SITES} nodes, not {len(names)}")
     _check_names(top, "nodes", names)
     return names
+
+
+def _sites(top: Table, nodes: Nodes, stack: str) -> tuple[str, ...] | None:
+    """The list of sites at the start, if the file gives it."""
+    if not top.has("sites"):
+        return None
+    _needs_list(top, "sites", stack)
+    sites = nodes.distinct(top, "sites")
+    if not sites:
+        top.fail("sites", "expected at least one of the nodes")
+    return tuple(sorted(sites))
+
+
+def _needs_list(table: Table, key: str, stack: str) -> None:
+    if stack not in ("evs", "corel"):
+        table.fail(
+            key, f'expected stack = "evs" or "corel" in the file, not "{stack}": there the list stays as it is'
+        )
 
 
 def _check_names(top: Table, key: str, names: list[str]) -> None:
@@ -303,7 +326,7 @@ def _steps(
 
 _VERBS = (
     *("partition", "heal", "cut", "mend", "crash", "restart", "pause", "resume", "network", "send"),
-    "append",
+    *("append", "add", "remove"),
     *ISIS_VERBS,
     *WIDE_VERBS,
     *FAR_VERBS,
@@ -343,6 +366,9 @@ def _verb(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, domains: N
         case "append":
             _needs_log(table, "append", stack)
             return _append(table.table("append"), nodes)
+        case ("add" | "remove") as verb:
+            _needs_list(table, verb, stack)
+            return (AddSites if verb == "add" else RemoveSites)(sites.distinct(table, verb))
         case ("split" | "handover") as verb:
             needs_wide(table, verb, stack)
             return parse_wide_verb(table, verb, domains)
@@ -456,7 +482,7 @@ def _chaos(top: Table, stack: str, duration_ns: int) -> ChaosPlan | None:
         return None
     table = top.table("chaos")
     table.only(("from", "until", "faults", "mean_gap"))
-    known = {"isis": ISIS_FAULTS, "wide": WIDE_FAULTS}.get(stack, FAULTS)
+    known = {"isis": ISIS_FAULTS, "wide": WIDE_FAULTS}.get(stack, LIST_FAULTS)
     expected = f"a list of faults of {', '.join(known)}"
     faults = table.list_of("faults", expected) if table.has("faults") else list(FAULTS[:5])
     if not faults:

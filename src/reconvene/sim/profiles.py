@@ -20,7 +20,7 @@ from reconvene.sim.profile_parts import MS, SECOND, outline, storm
 from reconvene.sim.scenario import FAULTS, ISIS_FAULTS, Append, Load, OperatorPlan, Scenario, Step
 from reconvene.sim.wide_profile import wide_scenario, with_standing_faults
 
-__all__ = ["PROFILES", "random_scenario"]
+__all__ = ["LIST_STEPS", "PROFILES", "random_scenario"]
 
 _FAULTS = tuple(kind for kind in FAULTS if kind not in ("full", "sync"))
 """Of sites without the log, which write little."""
@@ -36,6 +36,8 @@ _ISIS_STEPS = tuple(
     )
 )
 """The last ones are seldom entered: more faults wait for them."""
+LIST_STEPS = tuple(f"list: {step}" for step in ("proposed", "chosen", "in force"))
+"""Of a site's knowledge of the list: see `sim.changing`."""
 _NAMES = [f"n{ordinal:02}" for ordinal in range(MAX_SITES)]
 
 
@@ -284,6 +286,41 @@ def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
     )
 
 
+def _sites(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    """Groups, while sites are added to the list and removed from it."""
+    return _with_changing_list(_scenario("sites", seed, random, names, duration_ns=6 * SECOND, settle_ns=5 * SECOND))
+
+
+def _log_sites(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    """The durable log, the same way: its replicas follow the list."""
+    scenario = _log_scenario("log-sites", seed, random, names, duration_ns=6 * SECOND, settle_ns=6 * SECOND)
+    return _with_changing_list(replace(scenario, quorum=MAJORITY))
+
+
+def _with_changing_list(scenario: Scenario) -> Scenario:
+    """Half of the nodes or more are sites at the start. Faults wait for each step of a change of the list, above all
+    the syncs: a site that crashes before it has stored what it knows has forgotten it."""
+    random = Random(f"lists {scenario.name} {scenario.seed}")
+    nodes = scenario.nodes
+    first = random.sample(nodes, random.randint(max(1, len(nodes) // 2), max(1, len(nodes) - 1)))
+    chaos = scenario.chaos
+    assert chaos is not None, "a scenario of a campaign has chaos"
+    return replace(
+        scenario,
+        sites=tuple(sorted(first)),
+        chaos=replace(
+            chaos,
+            faults=tuple(sorted({*chaos.faults, "partition", "crash", "sync"})) + ("sites",) * 3,
+            mean_gap_ns=random.choice((120, 250, 500)) * MS,
+            ambush=random.choice((0.3, 0.6)),
+            ambush_steps=LIST_STEPS,
+            standing=tuple(
+                (kind, step) for step in LIST_STEPS for kind in ("sync", "partition") if random.random() < 0.5
+            ),
+        ),
+    )
+
+
 def _wide(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
     return with_standing_faults(wide_scenario(seed, random, names, _conditions(random)))
 
@@ -341,6 +378,8 @@ PROFILES: dict[str, Callable[[int, Random, tuple[str, ...]], Scenario]] = {
     "followers": _followers,
     "outposts": _outposts,
     "isis": _isis,
+    "sites": _sites,
+    "log-sites": _log_sites,
     "wide": _wide,
     "wide-isis": _wide_isis,
 }

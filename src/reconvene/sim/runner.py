@@ -12,19 +12,22 @@ from reconvene.corel.following.follower import Follower
 from reconvene.domains.gateway import Gateway
 from reconvene.domains.port import Site as DomainSite
 from reconvene.outpost.outpost import Outpost
+from reconvene.sim.changing import ChangingCore, ChangingLogCore, Numbering
 from reconvene.sim.chaos import Chaos
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.core import Core, LogCore, real_core
 from reconvene.sim.isis_application import IsisApplication
 from reconvene.sim.isis_scenario import Cast, Flush, Join, Kill, Leave, Rank, Watch, home
 from reconvene.sim.isis_site import RealIsisCore
+from reconvene.sim.list_operator import ListOperator
 from reconvene.sim.load import Application, LoadRun
 from reconvene.sim.log_site import RealLogCore
 from reconvene.sim.network import Traffic
 from reconvene.sim.node import Node
-from reconvene.sim.operator import Operator
+from reconvene.sim.operator import Operator, waits_for_absent
 from reconvene.sim.remote import Remote
 from reconvene.sim.scenario import (
+    AddSites,
     Append,
     Crash,
     Cut,
@@ -34,6 +37,7 @@ from reconvene.sim.scenario import (
     NetworkChange,
     Partition,
     Pause,
+    RemoveSites,
     Restart,
     Resume,
     Scenario,
@@ -109,6 +113,11 @@ class Result:
 
 
 def _core(scenario: Scenario) -> Core | LogCore:
+    if scenario.changing:
+        first = scenario.nodes if scenario.sites is None else scenario.sites
+        if scenario.stack == "evs":
+            return ChangingCore(scenario.nodes, first)
+        return ChangingLogCore(Numbering(scenario.nodes, first), scenario.quorum)
     if scenario.stack == "corel":
         return RealLogCore(scenario.quorum)
     return RealIsisCore() if scenario.stack == "isis" else real_core
@@ -183,8 +192,18 @@ class Runner:
                 LoadRun(self.world, load, name, loads, partial(self._send, load, name))
             for process in load.processes:
                 LoadRun(self.world, load, home(process)[0], loads, partial(self._cast, load, process))
+        self.lists: ListOperator | None = None
+        """Where the list of sites changes."""
+        if scenario.changing and core is None:
+            first = scenario.nodes if scenario.sites is None else scenario.sites
+            self.lists = ListOperator(self.cluster, first, self.world.stream("lists"))
+            for node in self.cluster.nodes:
+                node.absent = node.name not in first
+                node.replicas_changed = True  # a majority of `nodes` is none of the list
         self._chaos = (
-            None if scenario.chaos is None else Chaos(self.world, scenario.chaos, self.world.stream("chaos"))
+            None
+            if scenario.chaos is None
+            else Chaos(self.world, scenario.chaos, self.world.stream("chaos"), self.lists)
         )
         self.operator = (
             None
@@ -211,7 +230,9 @@ class Runner:
     def run(self, progress: Callable[[int], None] | None = None) -> Result:
         """`progress` is called with the virtual time now and then."""
         scenario = self.scenario
-        self.world.start(name for name in scenario.everyone if name not in self._unstarted)
+        self.world.start(
+            name for name in scenario.everyone if name not in self._unstarted and self.world.may_start(name)
+        )
         self._advance(scenario.duration_ns, progress)
         if scenario.settle_ns:
             self._settle()
@@ -235,6 +256,8 @@ class Runner:
             self._chaos.stop()
         if self.operator is not None:
             self.operator.stop()
+        if self.lists is not None:
+            self._skipped += self.lists.stop()
         cluster.network.calm()
         cluster.connect(scenario.final)
         for node in cluster.members:
@@ -245,7 +268,7 @@ class Runner:
                 cluster.crash(node.name)
             elif node.paused:
                 cluster.resume(node.name)
-            elif not node.up and not stays_down:
+            elif cluster.may_start(node.name) and not stays_down:
                 cluster.restart(node.name)
 
     # -- steps -------------------------------------------------------------------------------------------
@@ -267,11 +290,15 @@ class Runner:
                 for name in nodes:
                     self._crash(name, step.time_ns)
             case Restart(nodes):
-                self._each(nodes, lambda node: not node.up, cluster.restart)
+                self._each(nodes, lambda node: cluster.may_start(node.name), cluster.restart)
             case Pause(nodes):
                 self._each(nodes, lambda node: node.up and not node.paused, cluster.pause)
             case Resume(nodes):
                 self._each(nodes, lambda node: node.up and node.paused, cluster.resume)
+            case AddSites(nodes) | RemoveSites(nodes):
+                assert self.lists is not None, "the list of sites changes"
+                change = self.lists.add if isinstance(step.verb, AddSites) else self.lists.remove
+                self._skipped += sum(not change(name) for name in nodes)
             case NetworkChange(changes):
                 cluster.change_network(changes)
             case Send() | Append():
@@ -366,7 +393,8 @@ class Runner:
         run = f"{scenario.name}-{self.seed}"
         rows = [row for name in cluster.everyone for row in cluster.rows[name]]
         levels = levels_of(cluster, scenario, run) if isinstance(cluster, WideWorld) else None
-        settled = scenario.settle_ns > 0 and not (self.operator is not None and self.operator.waits_for_absent())
+        changes = self.operator is not None or self.lists is not None
+        settled = scenario.settle_ns > 0 and not (changes and waits_for_absent(self.cluster))
         return Result(
             run=run,
             seed=self.seed,

@@ -14,7 +14,9 @@ from reconvene.sim.wide_scenario import DEFAULT_GROUP, DomainPlan, Handover, Spl
 __all__ = [
     "FAULTS",
     "ISIS_FAULTS",
+    "LIST_FAULTS",
     "WIDE_FAULTS",
+    "AddSites",
     "Append",
     "ChaosPlan",
     "Crash",
@@ -26,6 +28,7 @@ __all__ = [
     "OperatorPlan",
     "Partition",
     "Pause",
+    "RemoveSites",
     "Restart",
     "Resume",
     "Scenario",
@@ -49,6 +52,8 @@ FAULTS = (
     "sync",
 )
 """What [chaos] can do …"""
+LIST_FAULTS = (*FAULTS, "sites")
+"""… and, of stacks evs and corel: sites are added and removed …"""
 ISIS_FAULTS = (*FAULTS, "kill")
 """… and, of stack isis …"""
 WIDE_FAULTS = (*FAULTS, "gateway", "split")
@@ -90,6 +95,16 @@ class Resume(Struct, frozen=True):
     nodes: Names
 
 
+class AddSites(Struct, frozen=True):
+    """To the list of sites."""
+
+    nodes: Names
+
+
+class RemoveSites(Struct, frozen=True):
+    nodes: Names
+
+
 class NetworkChange(Struct, frozen=True):
     changes: Changes
 
@@ -115,7 +130,7 @@ class Append(Struct, frozen=True):
 
 Verb = (
     Partition | Heal | Cut | Mend | Crash | Restart | Pause | Resume | NetworkChange | Send | Append | IsisVerb
-    | Split | Handover
+    | Split | Handover | AddSites | RemoveSites
 )  # fmt: skip
 
 
@@ -219,6 +234,17 @@ class Scenario(Struct, frozen=True, kw_only=True):
     patience_ns: int | None = None
     """Stack wide: how long a gateway may be silent in the cluster above; None: as in a cluster."""
     path: Path | None = None
+    sites: Names | None = None
+    """Sorted: the list of sites at the start, where it is not `nodes`."""
+
+    @property
+    def changing(self) -> bool:
+        """The list of sites is not the same from the start to the end, or may not be."""
+        return (
+            self.sites is not None
+            or any(isinstance(step.verb, AddSites | RemoveSites) for step in self.steps)
+            or (self.chaos is not None and "sites" in self.chaos.faults)
+        )
 
     @property
     def everyone(self) -> Names:

@@ -7,7 +7,7 @@ from enum import Enum
 
 from reconvene.errors import Malformed
 from reconvene.sim.isis_scenario import Cast, IsisVerb, Kill, home
-from reconvene.sim.scenario import Append, Crash, Pause, Restart, Resume, Scenario, Send, Step
+from reconvene.sim.scenario import AddSites, Append, Crash, Pause, RemoveSites, Restart, Resume, Scenario, Send, Step
 
 __all__ = ["check_timeline"]
 
@@ -16,6 +16,7 @@ class State(Enum):
     UP = "up"
     PAUSED = "paused"
     DOWN = "down"
+    ABSENT = "not in the list of sites"
 
 
 _ALLOWED = {
@@ -33,8 +34,16 @@ def check_timeline(scenario: Scenario, file: str) -> None:
     unstarted = set(scenario.unstarted)
     states = {node: State.DOWN if node in unstarted else State.UP for node in scenario.everyone}
     dead: set[str] = set()
+    listed = set(scenario.nodes if scenario.sites is None else scenario.sites)
+    ever = set(listed)
+    for name in scenario.nodes:
+        if name not in listed:
+            states[name] = State.ABSENT
     for step in scenario.steps:
         verb = step.verb
+        if isinstance(verb, AddSites | RemoveSites):
+            _check_list(step, verb, states, listed, ever, file)
+            continue
         if isinstance(verb, IsisVerb):
             _check_processes(step, verb, states, dead, file)
             continue
@@ -55,6 +64,31 @@ def check_timeline(scenario: Scenario, file: str) -> None:
             states[node] = _AFTER.get(type(verb), states[node])
             if isinstance(verb, Restart):
                 dead -= {process for process in dead if home(process)[0] == node}
+
+
+def _check_list(
+    step: Step, verb: AddSites | RemoveSites, states: dict[str, State], listed: set[str], ever: set[str], file: str
+) -> None:
+    """`listed`: the sites of the list then; `ever`: those that were in it."""
+    for node in verb.nodes:
+        if isinstance(verb, AddSites):
+            if node in ever:
+                state = "is in" if node in listed else "was removed from"
+                raise Malformed(
+                    f"{file}: {step.place}.add: node '{node}' {state} the list of sites then;"
+                    " expected one that was never in it"
+                )
+            ever.add(node)
+            listed.add(node)
+            states[node] = State.UP
+        else:
+            if node not in listed or len(listed) == 1:
+                why = "is the only site" if node in listed else "is not in the list of sites"
+                raise Malformed(
+                    f"{file}: {step.place}.remove: node '{node}' {why} then; expected one of several that are in it"
+                )
+            listed.discard(node)
+            states[node] = State.ABSENT
 
 
 def _check_processes(step: Step, verb: IsisVerb, states: dict[str, State], dead: set[str], file: str) -> None:

@@ -19,16 +19,16 @@ _LABELS = {service: service.label for service in Service}
 
 
 class Recorder:
-    """Turns one node's core events into rows. `names` are the cluster's sorted names: ordinals index them."""
+    """Turns one node's core events into rows. `names` are the cluster's, by number; it may grow."""
 
-    __slots__ = ("_conf", "_emit", "_inc", "_n", "_names", "_open", "node")
+    __slots__ = ("_conf", "_emit", "_inc", "_n", "_open", "names", "node")
 
     def __init__(
         self, node: str, names: Sequence[str], sink: list[Row] | Callable[[Row], None], next_n: int = 0
     ) -> None:
-        assert list(names) == sorted(names), "an ordinal is a place among the sorted names"
         self.node = node
-        self._names = tuple(names)
+        self.names = names
+        """By number."""
         self._emit = sink.append if isinstance(sink, list) else sink
         self._n = next_n
         self._inc = 0
@@ -60,10 +60,6 @@ class Recorder:
                 self._changed(t, event)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return self._names
-
-    @property
     def incarnation(self) -> int:
         return self._inc
 
@@ -93,7 +89,7 @@ class Recorder:
         self._open = False
 
     def _changed(self, t: int, event: Changed) -> None:
-        names = self._names
+        names = self.names
         self._emit(
             Row(
                 node=self.node,
@@ -104,7 +100,7 @@ class Recorder:
                 kind="conf",
                 conf=event.conf,
                 conf_kind=event.kind.value,
-                members=[names[ordinal] for ordinal in sorted(event.members)],
+                members=sorted([names[ordinal] for ordinal in event.members]),
                 reg=UNSET if event.reg is None else event.reg,
             )
         )
@@ -135,7 +131,7 @@ class Recorder:
 
     def _delivered(self, t: int, event: Delivered) -> None:
         node, inc, conf, n, emit = self.node, self._inc, event.conf, self._n, self._emit
-        sender = self._names[event.sender]
+        sender = self.names[event.sender]
         service = _LABELS[event.service]
         # As reconvene.ids.message_id writes it; its unchanging part is made once a frame.
         prefix = f"{sender}:{event.incarnation}:"

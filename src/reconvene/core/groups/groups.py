@@ -17,13 +17,14 @@ from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.core.groups.filter import Filter
 from reconvene.core.groups.lineage import Lineage
 from reconvene.core.groups.notes import Cast, Note
-from reconvene.core.groups.payloads import FIRST_OTHER, JOIN, LEAVE, SYNC, Join, Leave, encode, subset_heading
+from reconvene.core.groups.payloads import FIRST_OTHER, JOIN, LEAVE, LIST, SYNC, Join, Leave, encode, subset_heading
 from reconvene.core.groups.processes import GroupLimits, Membership, Processes
 from reconvene.core.groups.roster import GroupCounters, Roster
 from reconvene.core.groups.waiting import Waiting
 from reconvene.core.site import Site
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
+from reconvene.site_list import NextList
 
 __all__ = ["GroupCounters", "GroupLimits", "GroupStatus", "Groups"]
 
@@ -177,6 +178,44 @@ class Groups:
             return 0
         return self._waiting.submit_many(service, payloads, 0, now)
 
+    # -- the cluster's list of sites
+
+    @property
+    def used(self) -> bool:
+        """The present configuration is primary, and used."""
+        return self.settled and self._lineage.active
+
+    def change_list(self, proposal: NextList, now: int) -> None:
+        """Proposes the next version of the list to the primary component. It is in force, or lost against another
+        one, once `Site.sites` says so; if the configuration ends before it is sent, nothing happens.
+
+        Raises Rejected where a change is under way, Unavailable outside of the primary component.
+        """
+        if not self.used:
+            raise Unavailable("this site is not in the primary component: only that can change the list of sites")
+        known = self._lineage.sites
+        if not (known.stable and self.site.sites.stable) or self._roster.proposed:
+            raise Rejected("a change of the list of sites is under way: one change at a time")
+        if not proposal.fits(known):
+            raise Rejected("the list of sites has changed meanwhile: look at it again")
+        # Safe: where one member has delivered it, all have it, and will deliver it or crash.
+        self._request(True, encode(LIST, proposal), now)
+
+    def _renew_list(self, now: int) -> bool:
+        """What the members know of the list has changed in this configuration: the next one agrees on it. Returns
+        whether this site asked for that. One member does, once it has stored what it knows."""
+        site = self.site
+        known, agreed = site.sites, site.changes.agreed
+        if (
+            known.stable
+            or not self.used
+            or site.members[0] != site.ordinal
+            or not site.sites_kept
+            or (known.newest, known.proposal is None) == (agreed.newest, agreed.proposal is None)
+        ):
+            return False
+        return site.renew(now)
+
     # -- other layers
 
     def share(self, kinds: Iterable[int], brings: Callable[[], bytes] | None = None) -> list[LayerEvent]:
@@ -219,6 +258,8 @@ class Groups:
             return True
         if not self._open():
             return False
+        if self._renew_list(now):
+            return True
         synced = self._filter.wants_sync and self.site.room() > 0
         if synced:
             self._waiting.submit(Service.SAFE, bytes((SYNC,)), now)
@@ -254,9 +295,17 @@ class Groups:
                     self._waiting.begin()
             elif type(event) is Sent and processes.notes is not None:
                 self._sent(event)
-        if self._lineage.newly_used is not None:
-            used, self._lineage.newly_used = self._lineage.newly_used, None
-            self.site.used(*used, now)
+        self._take_list_changes(now)
+
+    def _take_list_changes(self, now: int) -> None:
+        lineage, roster = self._lineage, self._roster
+        if lineage.newly_used is not None:
+            (version, number), lineage.newly_used = lineage.newly_used, None
+            self.site.used(version, number, now, lineage.newly_chosen)
+        if roster.proposals:
+            for proposal in roster.proposals:
+                self.site.propose(proposal, now)
+            roster.proposals.clear()
 
     def _sent(self, event: Sent) -> None:
         for number, first, count in self._waiting.sent(event):

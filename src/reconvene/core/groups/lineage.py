@@ -23,7 +23,7 @@ members alike. A site that has started again can be a witness, but never an heir
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from reconvene.site_list import SiteList
+from reconvene.site_list import NextList, SiteList
 
 __all__ = ["Claim", "Lineage"]
 
@@ -65,8 +65,11 @@ class Lineage:
         self.newly_used: tuple[int, int] | None = None
         """A configuration that is used since this was last taken: the newest version of the list that its members
         know, which all of them have stored, and its number."""
+        self.newly_chosen: NextList | None = None
+        """The proposal for the next version that they have stored besides."""
         self.sites: SiteList
-        """What the members of the present configuration know of the cluster's list."""
+        """What the members of the present configuration know of the cluster's list; once it is used, what follows
+        from that."""
         self.number = 0
         """Of the present regular configuration."""
         self.heirs: tuple[int, ...] = ()
@@ -118,6 +121,9 @@ class Lineage:
         """The present configuration is used."""
         self.active = True
         self.newly_used = (self.sites.newest, self.number)
+        # While an earlier version still counts, its majority has not agreed to a further one.
+        self.newly_chosen = self.sites.proposal if self.sites.finished else None
+        self.sites = self.sites.used(*self.newly_used, self.newly_chosen)
         self.lineage = self.used = self.number
         self.memory = True
         self.exit = 0

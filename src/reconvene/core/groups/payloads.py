@@ -4,6 +4,7 @@
     SUBSET   kind, membership, length (u32), msgpack list of processes of that length, data
     JOIN, LEAVE, TABLE    kind, msgpack
     CONFIRM, SYNC         kind
+    LIST     kind, msgpack: a proposal for the next version of the cluster's list of sites
 
 DATA's heading is the same for all messages of a membership, so that a frame full of them is handled by the frame.
 Kinds from `FIRST_OTHER` on belong to other layers of the same site.
@@ -16,6 +17,7 @@ from msgspec import DecodeError, Meta, Struct, msgpack
 
 from reconvene.core.groups.events import Process
 from reconvene.errors import Malformed
+from reconvene.site_list import NextList
 
 __all__ = [
     "CONFIRM",
@@ -24,6 +26,7 @@ __all__ = [
     "HEADING",
     "JOIN",
     "LEAVE",
+    "LIST",
     "MOST_MEMBERSHIPS",
     "SUBSET",
     "SYNC",
@@ -34,6 +37,7 @@ __all__ = [
     "Tables",
     "decode_join",
     "decode_leave",
+    "decode_proposal",
     "decode_subset",
     "decode_table",
     "encode",
@@ -42,7 +46,7 @@ __all__ = [
     "subset_heading",
 ]
 
-DATA, SUBSET, JOIN, LEAVE, TABLE, CONFIRM, SYNC = range(1, 8)
+DATA, SUBSET, JOIN, LEAVE, TABLE, CONFIRM, SYNC, LIST = range(1, 9)
 FIRST_OTHER = 16
 MOST_MEMBERSHIPS = (1 << 32) - 1
 """In one incarnation of a site, one after another."""
@@ -103,6 +107,7 @@ class Tables(Struct, array_like=True, frozen=True):
 _JOIN = msgpack.Decoder(Join)
 _LEAVE = msgpack.Decoder(Leave)
 _TABLE = msgpack.Decoder(Tables)
+_PROPOSAL = msgpack.Decoder(NextList)
 _PROCESSES = msgpack.Decoder(list[Process])
 
 
@@ -137,7 +142,7 @@ def decode_subset(payload: bytes) -> tuple[frozenset[Process], bytes]:
         raise Malformed(f"a message to a subset: {error}") from None
 
 
-def encode(kind: int, content: Join | Leave | Tables) -> bytes:
+def encode(kind: int, content: Join | Leave | Tables | NextList) -> bytes:
     return bytes((kind,)) + msgpack.encode(content)
 
 
@@ -160,3 +165,10 @@ def decode_table(payload: bytes) -> Tables:
         return _TABLE.decode(memoryview(payload)[1:])
     except (DecodeError, ValueError, RecursionError) as error:
         raise Malformed(f"a table: {error}") from None
+
+
+def decode_proposal(payload: bytes) -> NextList:
+    try:
+        return _PROPOSAL.decode(memoryview(payload)[1:])
+    except (DecodeError, ValueError, RecursionError) as error:
+        raise Malformed(f"a proposal: {error}") from None

@@ -21,6 +21,7 @@ from reconvene.core.groups.payloads import (
     HEADING,
     JOIN,
     LEAVE,
+    LIST,
     SUBSET,
     SYNC,
     TABLE,
@@ -29,6 +30,7 @@ from reconvene.core.groups.payloads import (
     Tables,
     decode_join,
     decode_leave,
+    decode_proposal,
     decode_subset,
     decode_table,
     encode,
@@ -38,6 +40,7 @@ from reconvene.core.groups.processes import Membership, Processes
 from reconvene.core.groups.table import Brought, Group, Member, Table
 from reconvene.errors import Malformed
 from reconvene.ids import ConfigurationId, Service
+from reconvene.site_list import NextList
 
 __all__ = ["GroupCounters", "Roster"]
 
@@ -72,6 +75,10 @@ class Roster:
         """Everyone's table is known in this configuration."""
         self.due: bytes | None = None
         """A safe message that this site has to send."""
+        self.proposals: list[NextList] = []
+        """For the next version of the cluster's list: delivered, and not yet told to the site."""
+        self.proposed = False
+        """One was delivered in the present configuration."""
         self._shares: list[list[LayerEvent]] = []
         """What other layers are handed …"""
         self._share_of: dict[int, list[LayerEvent]] = {}
@@ -141,8 +148,13 @@ class Roster:
                 self._install(event)
 
     def _install(self, event: Changed) -> None:
-        together = self._transitional == event.members and self.settled
+        assert event.sites is not None, "the site says what the members know of the list"
+        # While the list changes, no member uses the configuration before all have stored what they know: their tables
+        # say that they have.
+        together = self._transitional == event.members and self.settled and event.sites.stable
         alone = self._transitional is None
+        self.proposed = False
+        self._grow(len(event.sites.names))
         self._transitional = None
         self._number = int(event.conf)
         self._conf = event.conf
@@ -150,7 +162,6 @@ class Roster:
         self._changes = 0
         self._brought.clear()
         self.counters.early_dropped += self._early.clear()
-        assert event.sites is not None, "the site says what the members know of the list"
         if self._lineage.primary and not self._lineage.active:
             self._filter.disown(self._table)
         self._lineage.install(self._number, event.members, event.sites)
@@ -163,6 +174,13 @@ class Roster:
         else:
             self.due = encode(TABLE, self._own_table())
         self._routes = self._table.routes if self.settled else self._no_routes
+
+    def _grow(self, sites: int) -> None:
+        """There are so many numbers now."""
+        if sites > self._sites:
+            self._no_routes += [{} for _ in range(sites - self._sites)]
+            self._sites = sites
+            self._table.grow(sites)
 
     def _own_table(self) -> Tables:
         entries = []
@@ -389,11 +407,22 @@ class Roster:
         elif kind == CONFIRM and self._lineage.primary and site == self._members[0]:
             if not self._lineage.active:
                 self._activate(None)
+        elif kind == LIST and self._lineage.active:
+            self._take_proposal(decode_proposal(payload))
         elif kind == SYNC and self._lineage.active:
             if site == self._me:
                 self._filter.synced()
         else:
             raise Malformed(f"a message of kind {kind}")
+
+    def _take_proposal(self, proposal: NextList) -> None:
+        """One at a time: the first that is delivered while no change is under way."""
+        known = self._lineage.sites
+        if not proposal.fits(known):
+            raise Malformed("a proposal that does not follow the list")
+        if known.stable and not self.proposed:
+            self.proposed = True
+            self.proposals.append(replace(proposal, stamp=self._number))
 
     def _take_table(self, site: int, incarnation: int, payload: bytes) -> None:
         if self.settled or site in self._brought:

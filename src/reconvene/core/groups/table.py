@@ -66,6 +66,13 @@ class Table:
         self._table_bytes = table_bytes
         self._weights = [0] * sites
 
+    def grow(self, sites: int) -> None:
+        """There are so many numbers now."""
+        for _ in range(sites - len(self.members)):
+            self.members.append({})
+            self.routes.append({})
+            self._weights.append(0)
+
     def join(self, site: int, incarnation: int, join: Join) -> Member | None:
         """Returns None where it can't be taken: its group differs about the filter, or no correct site sends it."""
         group = self.groups.get(join.group)

@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 
 from reconvene.core.effects import Sent
-from reconvene.core.groups.payloads import CONFIRM, DATA, FIRST_OTHER, SUBSET, SYNC, TABLE, membership_of
+from reconvene.core.groups.payloads import CONFIRM, DATA, FIRST_OTHER, LIST, SUBSET, SYNC, TABLE, membership_of
 from reconvene.core.site import Site
 from reconvene.ids import Service
 
 __all__ = ["Waiting"]
 
-_OF_THE_CONFIGURATION = (TABLE, CONFIRM, SYNC)
+_OF_THE_CONFIGURATION = (TABLE, CONFIRM, SYNC, LIST)
 """They mean nothing in another one."""
 
 

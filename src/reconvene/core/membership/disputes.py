@@ -29,6 +29,8 @@ class Disputes:
         """By the name of the site that sent it; at most one for each ordinal."""
         self.outside: Mapping[str, Dispute] = {}
         """Disputes that the transport found and keeps up to date. It passes on nothing from these sites."""
+        self.news: SiteList | None = None
+        """The list that was compared last, if it agrees and was not compared before."""
         self._heard: dict[int, _Heard] = {}
         self._names: dict[int, str] = {}
 
@@ -40,8 +42,11 @@ class Disputes:
         """Whether the list of the site named `site` agrees with this one. Raises Malformed for an impossible list."""
         data = bytes(raw)
         heard = self._heard.get(site)
+        self.news = None
         if heard is None or heard.raw != data or heard.known is not known:
-            heard = self._heard[site] = _Heard(data, known, self._compare(site, decode_sites(data), known))
+            told = decode_sites(data)
+            heard = self._heard[site] = _Heard(data, known, self._compare(site, told, known))
+            self.news = told if heard.agrees else None
         return heard.agrees
 
     def _compare(self, site: int, told: SiteList | None, known: SiteList) -> bool:

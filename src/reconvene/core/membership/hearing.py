@@ -44,6 +44,8 @@ class Hearing:
         self._left_out_until = [_NEVER] * sites
         self._left_out_at = [_NEVER] * sites
         self._leaving = False
+        self._excluded = 0
+        """Sites that the cluster's list does not have, as a mask: they are not heard."""
         self._known_since = [_NEVER] * sites
         """When the present incarnation of each site became known."""
         self.behind: dict[int, str] = {}
@@ -65,6 +67,21 @@ class Hearing:
         """The highest configuration number in any report."""
         return max(report.highest for report in self.reports.values())
 
+    def list_changed(self, sites: int, excluded: int) -> None:
+        """The cluster's list has so many numbers now, and does not have these sites."""
+        more = sites - self.sites
+        if more > 0:
+            self.sites = sites
+            for times in (self._last, self._left_out_until, self._left_out_at, self._known_since):
+                times += [_NEVER] * more
+            self._raw += [b""] * more
+            self.round_trips.grow(sites)
+        self._excluded = excluded
+        if excluded >> self.site & 1:
+            self.leave()
+        elif self.report.hears & excluded:
+            self.update(hears=self.report.hears & ~excluded)
+
     # -- signs of life
 
     def hears(self, site: int) -> bool:
@@ -73,7 +90,12 @@ class Hearing:
     def sign(self, site: int, now: int) -> None:
         """Something was received from this site, in its newest incarnation."""
         self._last[site] = now
-        if not self.report.hears >> site & 1 and now >= self._left_out_until[site] and not self._leaving:
+        if (
+            not self.report.hears >> site & 1
+            and now >= self._left_out_until[site]
+            and not self._leaving
+            and not self._excluded >> site & 1
+        ):
             self.update(hears=self.report.hears | 1 << site)
 
     def beacon(self, beacon: Beacon, now: int, reports: list[Report]) -> None:
@@ -188,7 +210,8 @@ class Hearing:
     def leave(self) -> None:
         """This site is about to stop: it reports that it hears no site, so that no clique contains it."""
         self._leaving = True
-        self.update(hears=1 << self.site)
+        if self.report.hears != 1 << self.site:
+            self.update(hears=1 << self.site)
 
     def slept(self, gap_ns: int, now: int) -> None:
         """This site was paused: it missed the others, and they were not silent."""

@@ -18,6 +18,12 @@ class RoundTrips:
         """By site that is owed an echo: its stamp, and when it came."""
         self._valid_from = 0
 
+    def grow(self, sites: int) -> None:
+        """There are so many numbers now."""
+        more = sites - len(self.smoothed_ns)
+        self.smoothed_ns += [0] * more
+        self.spreads += [None] * more
+
     def beacon(self, beacon: Beacon, site: int, now: int) -> None:
         self._stamps[beacon.site] = (beacon.stamp, now)
         self.spreads[beacon.site] = beacon.spread
