@@ -19,7 +19,7 @@ from reconvene.pipeline.judge.tail import TailSource
 from reconvene.pipeline.refusals import plain_errors
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
     from pyspark.sql.streaming.state import GroupState
 
 __all__ = ["follow_traces", "wait_for"]

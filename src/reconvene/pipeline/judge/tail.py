@@ -43,10 +43,10 @@ _ARROW = pa.schema([
     pa.field("data", pa.binary(), nullable=False),
 ])  # fmt: skip
 
-_MOST_BYTES = 48 << 20
+_MOST_BYTES = 128 << 20
 """Of all files, in one batch; each file may grow by its share, and by 1 MiB at least."""
 _LEAST_SHARE = 1 << 20
-_PIECE = 4 << 20
+_PIECE = 8 << 20
 _WINDOW = 1 << 16
 _IDLE_PASSES = 3
 """Passes after the files have stopped growing."""

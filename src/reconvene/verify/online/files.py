@@ -52,6 +52,18 @@ class NodeFile:
         self._counters: dict[str, int] = {}
         """By incarnation, as messages name it: the counter of the last one sent."""
 
+    def follows(self, row: Row) -> bool:
+        """Is it a row of another layer that is as nearly all of them are? If not, `other` says what it is."""
+        n, t = self.n, self.t
+        if n is None or t is None or row.n <= n or row.t < t or row.inc != self.inc or row.inc != self.at_inc:
+            return False
+        if not self.up:
+            return False
+        self.n, self.t = row.n, row.t
+        self.rows += 1
+        self.others += 1
+        return True
+
     def other(self, row: Row) -> list[str]:
         """A row of another layer: its marks."""
         marks = self._numbered(row)

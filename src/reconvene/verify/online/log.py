@@ -52,6 +52,8 @@ class LogRows:
 
     def __init__(self, nodes: list[str]) -> None:
         self._nodes = [_Node(name) for name in nodes]
+        self.rows = 0
+        """How many rows of the layer have come."""
         self.counts = LogCounts()
         self.facts: dict[str, int] = {}
         """How many rows have which fact; what may yet be explained by rows of another file is left out."""
@@ -124,6 +126,7 @@ class LogRows:
 
     def add(self, node: int, row: Row, now: int) -> None:
         """A row of the layer, with the fields that its kind requires."""
+        self.rows += 1
         if self.lost is not None:
             return
         at = self._nodes[node]
@@ -144,7 +147,7 @@ class LogRows:
             if row.msg not in at.had:
                 self._fact("recoloured", at, row)
             elif at.snapshot > self._line:
-                at.coloured.add(cast(str, row.msg))
+                at.coloured.add(row.msg)
         elif kind == "accept":
             self._accept(at, row)
         elif kind == "snapshot":
@@ -185,12 +188,7 @@ class LogRows:
             self._fact("too_soon", at, row)
 
     def _was_accepted(self, life: str, counter: int) -> bool:
-        spans = self._accepted.get(life)
-        if spans is None:
-            return False
-        if spans[-1][0] <= counter <= spans[-1][1]:
-            return True
-        return any(first <= counter <= last for first, last in reversed(spans))
+        return any(first <= counter <= last for first, last in reversed(self._accepted.get(life, ())))
 
     def _log(self, at: _Node, row: Row, now: int) -> None:
         self.counts.logs += 1
@@ -201,7 +199,8 @@ class LogRows:
             self._fact("twice", at, row)
         else:
             at.logged[life] = counter
-        if not self._was_accepted(life, counter):
+        spans = self._accepted.get(life)
+        if (spans is None or not spans[-1][0] <= counter <= spans[-1][1]) and not self._was_accepted(life, counter):
             self._waiting.setdefault(msg, (now, Sighting("unaccepted", at.name, row.n, f"log {msg}")))
         ts = cast("list[int]", row.ts)
         if self._stamps.setdefault(msg, ts) != ts:

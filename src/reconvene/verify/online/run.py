@@ -141,11 +141,9 @@ class OnlineRun:
                 if row.kind != "send" and row.kind != "deliver" and row.conf_kind != "hidden":
                     log.move(node, row)
                 continue
-            marks = file.other(row)
-            if marks:
-                messages.mark(marks, name, row.n, f"{layer} {row.kind}")
+            if not file.follows(row):
+                messages.mark(file.other(row), name, row.n, f"{layer} {row.kind}")
             if layer == "corel":
-                self._has_log = self.needs_quorum = True
                 log.add(node, row, now)
                 if row.kind in _FIRST_PHASES:
                     file.bones.append(row)
@@ -153,6 +151,8 @@ class OnlineRun:
                 self.needs_quorum = True
             elif row.kind == "establish" or (layer == "vs" and row.kind == "view"):
                 file.bones.append(row)
+        self._has_log = self._has_log or log.rows > 0
+        self.needs_quorum = self.needs_quorum or self._has_log
         self._forget()
 
     def _feed_remote(self, file: NodeFile, rows: Iterable[Row]) -> None:
