@@ -164,8 +164,8 @@ LAYERS = (
         "http",
         ("runtime.http.*",),
         uses=(
-            *("words", "world", "groups", "corel", "entries", "protocol", "config", "diagnostics", "access", "net"),
-            *("log", "processes", "joined", "running"),
+            *("words", "world", "groups", "corel", "entries", "protocol", "trace", "config", "diagnostics", "access"),
+            *("net", "log", "processes", "joined", "running"),
         ),
     ),
     Layer(

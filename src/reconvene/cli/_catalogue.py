@@ -234,6 +234,12 @@ CATALOGUE = (
                 "reconvene verify trace --html report.html",
             ),
             Command(
+                "judge",
+                "judge:judge_command",
+                "check traces while they grow, on Spark",
+                "reconvene judge --dir town --follow",
+            ),
+            Command(
                 "analyze",
                 "analyze:analyze_command",
                 "measure latency, rates and fairness; draw a space-time diagram",

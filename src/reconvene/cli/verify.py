@@ -21,7 +21,7 @@ from reconvene.verify.engine import verify
 from reconvene.verify.load import load_domains, load_histories
 from reconvene.verify.report import CheckResult, Report, add_reports
 
-__all__ = ["verify_command"]
+__all__ = ["show_report", "verify_command"]
 
 
 def verify_command(
@@ -55,7 +55,7 @@ def verify_command(
     if as_json:
         print_json(report)
     else:
-        _show(report)
+        show_report(report)
     raise typer.Exit(DONE if report.ok else VIOLATED)
 
 
@@ -98,7 +98,8 @@ def _on_spark(traces: list[str], spark: Spark, html: Path | None) -> Report:
     return report
 
 
-def _show(report: Report) -> None:
+def show_report(report: Report) -> None:
+    """A table of the checks, and the witnesses."""
     console = Console(highlight=False, soft_wrap=True)
     if console.is_terminal:
         console.print(_table(report))

@@ -108,6 +108,13 @@ def check_row(row: Row) -> str | None:
 
 
 def _check_log(row: Row) -> str | None:
+    kind = row.kind
+    # These are most of every trace of a log: they are looked at first, and by name.
+    if row.msg is not UNSET and row.inc > 0 and row.pos is UNSET:
+        if kind == "yellow" or (kind == "log" and row.ts is not UNSET):
+            return None
+    elif kind == "green" and row.msg is not UNSET and row.inc > 0 and row.pos is not UNSET and row.pos >= 0:
+        return None
     return _check_kind(row, _LOG)
 
 

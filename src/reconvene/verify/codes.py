@@ -3,10 +3,14 @@
 from reconvene.ids import Service
 
 __all__ = [
-    "AGREED", "CAUSAL", "CONF", "DELIVER", "FAIL", "FIFO", "HIDDEN", "KINDS", "NONE", "SAFE", "SEND", "SERVICES",
+    "AGREED", "CAUSAL", "CONF", "DELIVER", "FAIL", "FIFO", "HIDDEN", "KINDS", "NOBODY", "NONE", "SAFE", "SEND",
+    "SERVICES",
 ]  # fmt: skip
 
 NONE = -1
+
+NOBODY = -1
+"""The code of a node that is not in the run's `nodes`."""
 
 CONF, HIDDEN, SEND, DELIVER, FAIL = range(5)
 """Kinds of event. A hidden configuration is no deliver_conf; a stop is treated as a fail."""

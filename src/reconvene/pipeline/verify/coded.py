@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from reconvene.pipeline.schema import EVENTS
-from reconvene.verify.codes import KINDS, SERVICES
+from reconvene.verify.codes import KINDS, NOBODY, SERVICES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from reconvene.pipeline.traces import Traces
 
-__all__ = ["NOBODY", "code_events", "code_name", "is_bone"]
-
-NOBODY = -1
-"""The code of a node that is not in the run's `nodes`."""
+__all__ = ["code_events", "code_name", "is_bone"]
 
 
 def code_name(column: "Column") -> "Column":

@@ -13,14 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from reconvene.pipeline.verify.coded import NOBODY, code_name, is_bone
+from reconvene.pipeline.verify.coded import code_name, is_bone
 from reconvene.pipeline.verify.found import CONFS, ENDS, FOUND
 from reconvene.pipeline.verify.histories import node_tables, read_rows, read_run
 from reconvene.verify.check import Check
 from reconvene.verify.engine import judge
-from reconvene.verify.evs.safe import accountable
-from reconvene.verify.history import NONE, History
-from reconvene.verify.live import final_configurations
+from reconvene.verify.evs.bones import configuration_rows, end_rows
+from reconvene.verify.history import History
 from reconvene.verify.report import Tallies
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def _skeleton_of(checks: Sequence[Check[Any, Any]]) -> Callable[[pa.Table, pa.Ta
         row = {
             "run": run.run,
             "found": list(_found(history, checks)),
-            "confs": list(_confs(history)),
+            "confs": list(configuration_rows(history)),
             "ends": list(_ends(history, _places(tables))),
         }
         return pa.Table.from_pylist([row], schema=_ARROW_SKELETON)
@@ -116,43 +115,6 @@ def _found(h: History, checks: Sequence[Check[Any, Any]]) -> Iterator[dict[str, 
         yield {"check": result.id, "cases": result.cases, "suspects": result.violations}
 
 
-def _confs(h: History) -> Iterator[dict[str, object]]:
-    together = _together(h)
-    final = final_configurations(h)
-    for index, conf in enumerate(h.confs):
-        if conf.kind == "unknown":
-            continue
-        entered = {h.node[event] for event in conf.entered}
-        yield {
-            "conf": conf.id,
-            "root": h.conf_id(h.root[index]),
-            "kind": conf.kind,
-            "members": _codes(h, conf.members),
-            "groups": together.get(index, []),
-            "accountable": _codes(h, accountable(h, index)),
-            "final": index in final,
-            "absent": _codes(h, tuple(member for member in conf.members if member not in entered)),
-        }
-
-
-def _codes(h: History, members: tuple[int, ...]) -> list[int]:
-    return [member if member < h.nodes else NOBODY for member in members]
-
-
-def _together(h: History) -> dict[int, list[list[int]]]:
-    """By configuration, the nodes that went on from it to the same next one, where these are two or more."""
-    groups: dict[tuple[int, int], list[int]] = {}
-    for stays in h.stays:
-        for stay in stays:
-            if stay.next != NONE:
-                groups.setdefault((stay.conf, stay.next), []).append(stay.node)
-    found: dict[int, list[list[int]]] = {}
-    for (conf, _), nodes in groups.items():
-        if len(set(nodes)) > 1:
-            found.setdefault(conf, []).append(nodes)
-    return found
-
-
 def _places(tables: dict[str, pa.Table]) -> list[int]:
     """Of each event of the history, its place in the file."""
     return [
@@ -164,6 +126,7 @@ def _places(tables: dict[str, pa.Table]) -> list[int]:
 
 
 def _ends(h: History, places: list[int]) -> Iterator[dict[str, object]]:
-    last = {(stay.node, stay.inc): stay for stays in h.stays for stay in stays}
-    for (node, inc), stay in last.items():
-        yield {"node": node, "inc": inc, "place": places[stay.begin], "root": h.conf_id(h.root[stay.conf])}
+    for row in end_rows(h):
+        event = row.pop("event")
+        assert isinstance(event, int)
+        yield {**row, "place": places[event]}

@@ -21,6 +21,7 @@ from reconvene.runtime.http.dashboard.peers import Peers
 from reconvene.runtime.http.dashboard.sampler import Sampler
 from reconvene.runtime.http.dashboard.samples import ShownMessage, SiteSample
 from reconvene.runtime.http.dashboard.timelines import News, Timelines
+from reconvene.trace.judged import Judged, read_judged
 
 __all__ = ["EVERY_S", "Watcher", "Watchers"]
 
@@ -54,6 +55,8 @@ class PageState(Struct, frozen=True):
     tail: list[ShownMessage]
     beside: dict[str, BesideOnPage]
     """Followers and outposts: those of dashboard.beside, and this site if it follows a log."""
+    judged: Judged | None
+    """How far this site's trace is verified, where it keeps one and a judge follows it."""
 
 
 class PageUpdate(Struct, frozen=True):
@@ -155,7 +158,8 @@ class Watchers:
         beside = dict(self._beside.known)
         if self._sampler.follows is not None:
             beside[config.name] = BesideOnPage(self._sampler.follows, now, "")
-        return PageState(now, config.name, config.cluster, config.names, views, self._sampler.tail, beside)
+        judged = None if config.trace_dir is None else read_judged(config.trace_dir)
+        return PageState(now, config.name, config.cluster, config.names, views, self._sampler.tail, beside, judged)
 
     def _site_on_page(self, name: str, own: SiteSample, now: int) -> SiteOnPage:
         if name == own.name:

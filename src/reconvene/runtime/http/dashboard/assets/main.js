@@ -6,6 +6,7 @@ import { byId, text } from "./dom.js";
 import { drawDomains } from "./domains.js";
 import { FaultForm } from "./faults.js";
 import { drawGroups } from "./isis.js";
+import { drawJudged } from "./judged.js";
 import { Model } from "./model.js";
 import { drawQueues } from "./queues.js";
 import { Rates } from "./rates.js";
@@ -62,6 +63,7 @@ function take(message) {
 
 function draw() {
   if (!model.look) return;
+  drawJudged(model);
   drawComponents(byId("picture"), model);
   faults.draw();
   drawQueues(byId("queues"), model);

@@ -1,0 +1,1 @@
+"""Traces judged while they grow, by Structured Streaming."""

@@ -1,0 +1,1 @@
+"""Checks of a run that goes on: rows come in pieces, node by node, and what is proven right is forgotten."""
