@@ -97,7 +97,7 @@ def _stored_with_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def install(self: Kept, number: int, members: Any, agreed: SiteList) -> None:
         if agreed.primary(members):
             self._line = number
-        self._learn(self.sites.merged(replace(agreed, disputed=False)))
+        self.learn(replace(agreed, disputed=False))
 
     monkeypatch.setattr(Kept, "begin", begin)
     monkeypatch.setattr(Kept, "install", install)

@@ -2,7 +2,7 @@
 
 import pickle
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -143,7 +143,7 @@ def test_what_all_nodes_have_is_forgotten() -> None:
     assert compare(run, rows, online.judge(final=True)) == []
 
 
-AGAIN = {
+AGAIN: dict[str, tuple[str, Callable[[int], Row]]] = {
     "delivered again": ("evs.1.4", lambda n: row("b", n, "deliver", conf="3", msg="a:1:5", sender="a",
                                                  service="agreed", ts=[3, 5_000])),
     "sent again": ("evs.1.4", lambda n: row("b", n, "send", conf="3", msg="a:1:5", service="agreed")),

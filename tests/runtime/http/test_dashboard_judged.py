@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.client.places import short_dir
 from tests.runtime.http.browser import CHROMIUM, browsing
 from tests.runtime.http.test_dashboard_browser import appended, fits
@@ -67,7 +68,16 @@ async def go_through(cluster: LocalCluster, directory: Path, judge: "subprocess.
 def test_a_violation_in_a_live_trace_shows_on_the_page(tmp_path: Path) -> None:
     with short_dir() as directory, LocalCluster.create(directory / "cluster", nodes=3, trace=True) as cluster:
         cluster.start()
-        command = [sys.executable, "-m", "reconvene", "judge", "--dir", str(cluster.directory), "--follow", "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "reconvene",
+            "judge",
+            "--dir",
+            str(directory / "cluster"),
+            "--follow",
+            "--json",
+        ]
         judge = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             asyncio.run(go_through(cluster, tmp_path, judge))
@@ -85,7 +95,9 @@ def test_what_the_page_says(tmp_path: Path) -> None:
             await tab.wait("document.body?.dataset.link === 'live'")
             assert await tab.ask(HIDDEN)
             now = time.time_ns() // 1_000_000
-            judged = {"rows": 1_234, "verified": {"a": now, "b": now - 5_000}, "violations": 0, "not_judged": []}
+            judged = Judged(
+                at=now, rows=1_234, verified={"a": now, "b": now - 5_000}, violations=0, not_judged=[], over=False
+            )
             for told, says in (
                 ({"at": now}, "1,234 events, no violation found."),
                 ({"at": now - 60_000}, "the judge has not reported for 1 min"),
@@ -96,7 +108,7 @@ def test_what_the_page_says(tmp_path: Path) -> None:
                     "not judged any more: corel: node c",
                 ),
             ):
-                write_judged(cluster.trace_dir, Judged(**{"over": False, **judged, **told}))
+                write_judged(cluster.trace_dir, replace(judged, **told))
                 await tab.wait(f"{LINE}.includes({json.dumps(says)}) && {LINE}.includes('(b)')")
             (cluster.trace_dir / "judge.json").write_text("{")
             await tab.wait(HIDDEN)
