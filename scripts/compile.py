@@ -34,6 +34,7 @@ HOT = (
     "corel/paper/*.py",
     "corel/following/follower.py",
     "corel/keeping/writes.py",
+    "sim/changing.py",
     "sim/evs_site.py",
     "sim/isis_site.py",
     "sim/log_stack.py",
@@ -43,7 +44,7 @@ HOT = (
     "sim/wide_isis.py",
     "sim/wide_site.py",
 )
-"""Where profiles of the simulator and of real sites spend their time, apart from libraries in C. What inherits from a
+"""Where a profile of the simulator spends its time, apart from libraries in C. What inherits from a
 compiled class is compiled too, since an interpreted class cannot inherit from one."""
 INTERPRETED = re.compile(r"^class \w+\(.*\bStruct\b|^@runtime_checkable", re.MULTILINE)
 """Modules with these stay interpreted: msgspec makes classes from annotations, and runtime_checkable looks into

@@ -109,7 +109,7 @@ def test_a_list_costs_nothing(argument: str) -> None:
         (["statsu"], "statsu: no such command; did you mean `reconvene status`?"),
         (["log", "apend"], "log apend: no such command; did you mean `reconvene log append`?"),
         (["log"], "log: expected a command: append, read,"),
-        (["trace"], "trace: expected a command: pack, unpack;"),
+        (["trace"], "trace: expected a command: make, pack, unpack;"),
         (["xyzzy"], "xyzzy: no such command; expected a command: demo, doctor,"),
         (["--versoin"], "--versoin: no such option; did you mean `reconvene --version`?"),
         (["sim", "x", "--tarce", "y"], "sim: no such option --tarce; did you mean --trace?"),

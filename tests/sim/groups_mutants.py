@@ -117,7 +117,7 @@ def _merge_at_once(original: Any) -> Any:
     return merge
 
 
-@plant("joins of a group with the filter are agreed", groups.Groups, "_request", 11)
+@plant("joins of a group with the filter are agreed", groups.Groups, "_request", 143)
 def _agreed_joins(original: Any) -> Any:
     return lambda self, primary, payload, now: original(self, False, payload, now)
 
