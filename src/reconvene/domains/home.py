@@ -78,14 +78,14 @@ class Home:
         return False
 
     def blocked(self) -> Iterator[tuple[int, Waiting]]:
-        """Those that do not cross, and wait behind one that does, each with that one's counter; each sender's in its
-        order."""
+        """Those that do not cross, and wait behind some that do, each with the counter of the last of these; each
+        sender's in its order."""
         for sender in sorted(self._queues):
             behind = 0
             for waiting in self._queues[sender]:
-                if waiting.holds:
+                if waiting.crosses:
                     behind = waiting.key[2]
-                elif not waiting.crosses:
+                else:
                     yield behind, waiting
 
     def cross(self, keys: list[Key]) -> int:
